@@ -1,0 +1,80 @@
+"""Refusals. Each is a sentence: which argument, which value, what to do.
+
+Every check runs before the first computation, so that nothing fails inside a kernel.
+"""
+
+import torch
+from torch import Tensor
+
+
+class InputError(ValueError):
+    """What the user gave cannot be computed with; the message says what to change."""
+
+
+def require(condition: bool, sentence: str) -> None:
+    """Raise `sentence` unless `condition` holds."""
+    if not condition:
+        raise InputError(sentence)
+
+
+def check_finite(name: str, values: Tensor) -> None:
+    """Refuse NaN and infinities, naming the first one."""
+    if not values.is_floating_point() or bool(torch.isfinite(values).all()):
+        return
+    position = tuple(int(index) for index in (~torch.isfinite(values)).nonzero()[0])
+    raise InputError(
+        f"{name}{list(position)} is {values[position].item()}: {name} must be finite. "
+        f"Replace or mask missing values before the model."
+    )
+
+
+def check_floating(name: str, values: Tensor, dtype: torch.dtype) -> None:
+    """Refuse features whose dtype is not that of the parameters."""
+    require(
+        values.dtype == dtype,
+        f"{name} has dtype {values.dtype}, the model's parameters have {dtype}: "
+        f"convert with {name}.to({dtype}) or the model with model.to({values.dtype}).",
+    )
+
+
+def check_index(name: str, values: Tensor, upper: int, meaning: str) -> None:
+    """Refuse indices that are not int64 or lie outside 0 … upper - 1."""
+    require(
+        values.dtype == torch.int64,
+        f"{name} has dtype {values.dtype}, but indices must be torch.int64: convert with {name}.long().",
+    )
+    if values.numel() == 0:
+        return
+    low, high = (int(value) for value in values.aminmax())
+    worst = low if low < 0 else high
+    require(
+        low >= 0 and high < upper,
+        f"{name} contains {worst}, but {meaning} must lie in 0 … {upper - 1}: "
+        f"renumber {name} or enlarge what it points into.",
+    )
+
+
+def check_shape(name: str, values: Tensor, shape: tuple[int | None, ...], remedy: str) -> None:
+    """Refuse a shape; None in `shape` admits any size."""
+    fits = values.dim() == len(shape) and all(
+        want is None or want == have for want, have in zip(shape, values.shape, strict=True)
+    )
+    wanted = "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
+    require(fits, f"{name} has shape {list(values.shape)}, expected {wanted}: {remedy}")
+
+
+def check_weights(name: str, values: Tensor) -> None:
+    """Refuse negative, infinite or NaN edge weights: walk probabilities would be meaningless."""
+    require(
+        values.is_floating_point(),
+        f"{name} has dtype {values.dtype}, but weights must be floating point: convert with {name}.float().",
+    )
+    check_finite(name, values)
+    if values.numel() == 0:
+        return
+    lowest = float(values.min())
+    require(
+        lowest >= 0,
+        f"{name} contains {lowest}, but weights must be zero or positive, since a random walk takes an "
+        f"edge with probability proportional to its weight: shift or drop the negative ones.",
+    )

@@ -1,0 +1,154 @@
+"""The frozen structures every room speaks in.
+
+Legend: G graphs, N nodes of all graphs together, E edges, P stored pairs, C coordinate channels,
+Z zero rows (0, or one per graph), R = P + Z rows.
+
+Direction, everywhere: **i receives, j sends**. An edge (i, j) is a column of `edge_index`, i above j; a random
+walk from i may step along it to j; its attribute belongs to the pair (i, j). Undirected graphs hold both
+directions. Pairs are stored row by row, all j of one i next to each other and ascending (CSR over receivers).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ckgconv.checks import check_index, check_shape, check_weights, require
+
+
+@dataclass(frozen=True)
+class PackedGraphs:
+    """G graphs one after the other, node numbers running through all of them.
+
+    Self loops are edges like any other: a walk may stay. Parallel edges add up: A_ij is the sum of their weights.
+    """
+
+    edge_index: Tensor  # [2, E] int64, row 0 receiver i, row 1 sender j
+    edge_weight: Tensor | None  # [E] ≥ 0; None: every edge weighs 1
+    node_graph: Tensor  # [N] int64, ascending
+    node_ptr: Tensor  # [G + 1] int64, graph g owns nodes node_ptr[g] … node_ptr[g + 1] - 1
+
+    @property
+    def num_nodes(self) -> int:
+        return self.node_graph.shape[0]
+
+    @property
+    def num_graphs(self) -> int:
+        return self.node_ptr.shape[0] - 1
+
+    @property
+    def sizes(self) -> Tensor:
+        """[G] number of nodes of each graph."""
+        return self.node_ptr.diff()
+
+    def weights(self, dtype: torch.dtype) -> Tensor:
+        """[E] edge weights, ones where none were given."""
+        if self.edge_weight is None:
+            return torch.ones(self.edge_index.shape[1], dtype=dtype, device=self.edge_index.device)
+        return self.edge_weight.to(dtype)
+
+    def degree(self, dtype: torch.dtype) -> Tensor:
+        """[N] d_i = Σ_j A_ij, the (weighted) out-degree; 0 for an isolated node."""
+        zeros = torch.zeros(self.num_nodes, dtype=dtype, device=self.edge_index.device)
+        return zeros.index_add(0, self.edge_index[0], self.weights(dtype))
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """Pseudo-coordinates P of node pairs, sorted by receiver, then sender.
+
+    Either every pair of every graph is stored (`complete`, Σ n² rows) or only those that differ from zero.
+    """
+
+    receiver: Tensor  # [P] int64
+    sender: Tensor  # [P] int64
+    values: Tensor  # [P, C], or [P] int64 for the shortest-path distance
+    complete: bool
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The support of a batch: CSR over receivers, plus the zero rows of the sparse global form.
+
+    Rows P … P + Z - 1 of `coordinates` are the zero pair of graph 0, 1, …: it stands for all pairs of that graph
+    that are not stored, and its `row_weight` says how many they are.
+    """
+
+    rowptr: Tensor  # [N + 1] int64, receiver i owns rows rowptr[i] … rowptr[i + 1] - 1
+    receiver: Tensor  # [P] int64
+    sender: Tensor  # [P] int64
+    coordinates: Tensor  # [R, C], or [R] int64 for the shortest-path distance
+    support_size: Tensor  # [N] |supp(i)|, floating
+    node_graph: Tensor  # [N] int64, the graph of each node
+    row_weight: Tensor | None  # [R] how often a row counts in batch statistics; None: once each
+
+    @property
+    def num_pairs(self) -> int:
+        """P, the stored pairs."""
+        return self.sender.shape[0]
+
+    @property
+    def has_zero_rows(self) -> bool:
+        return self.coordinates.shape[0] != self.sender.shape[0]
+
+
+@dataclass(frozen=True)
+class GraphBatch:
+    """All that a network reads, as tensors: nothing here depends on parameters."""
+
+    node_features: Tensor  # [N, F] floating or int64
+    node_encoding: Tensor  # [N, K] return probabilities, the node part of the encoding
+    degree: Tensor  # [N]
+    node_ptr: Tensor  # [G + 1] int64
+    pairs: Pairs
+    edge_row: Tensor  # [E'] int64, row in `pairs` of each edge that lies inside the support
+    edge_features: Tensor | None  # [E', Fe] floating or int64
+    position: Tensor | None  # [N, 2] node positions of superpixel graphs
+
+    @property
+    def num_graphs(self) -> int:
+        return self.node_ptr.shape[0] - 1
+
+
+for _structure in (PackedGraphs, Coordinates, Pairs, GraphBatch):
+    torch.export.register_dataclass(_structure, serialized_type_name=f"ckgconv.{_structure.__name__}")
+
+
+def pack(
+    edge_index: Tensor,
+    batch: Tensor | None = None,
+    edge_weight: Tensor | None = None,
+    num_nodes: int | None = None,
+) -> PackedGraphs:
+    """Check a PyG-style description of one or several graphs and pack it.
+
+    Args:
+        edge_index: [2, E] int64.
+        batch: [N] int64 ascending, the graph of each node; None: one graph of `num_nodes` nodes.
+        edge_weight: [E] non-negative, or None.
+        num_nodes: N, needed where `batch` is None.
+    """
+    check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
+    if batch is None:
+        require(num_nodes is not None, "Neither batch nor num_nodes was given: name the number of nodes.")
+        batch = torch.zeros(num_nodes or 0, dtype=torch.int64, device=edge_index.device)
+    check_shape("batch", batch, (num_nodes,), "give the graph number of each node.")
+    require(batch.numel() > 0, "The batch is empty (0 nodes): drop empty batches before the model.")
+    check_index("batch", batch, batch.numel(), "graph numbers")
+    check_index("edge_index", edge_index, batch.numel(), "node numbers")
+    steps = batch.diff(prepend=batch.new_full((1,), -1))
+    require(bool((steps >= 0).all()), "batch is not ascending: sort the nodes by graph.")
+    require(
+        bool((steps <= 1).all()),
+        f"batch skips graph {int(batch[int((steps > 1).int().argmax())]) - 1}, which has no node: "
+        f"drop empty graphs and renumber the others.",
+    )
+    crossing = batch[edge_index[0]] != batch[edge_index[1]]
+    if bool(crossing.any()):
+        i, j = edge_index[:, int(crossing.int().argmax())].tolist()
+        require(False, f"edge_index joins node {i} and node {j} of different graphs: check batch or remove it.")
+    if edge_weight is not None:
+        check_shape("edge_weight", edge_weight, (edge_index.shape[1],), "give one weight per edge.")
+        check_weights("edge_weight", edge_weight)
+    sizes = torch.bincount(batch)
+    return PackedGraphs(edge_index, edge_weight, batch, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))

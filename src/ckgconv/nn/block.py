@@ -1,0 +1,61 @@
+"""One block of the network (Eq. 9): norm ∘ (x + FFN) ∘ norm ∘ (x + CKGConv).
+
+Legend: N nodes, D width.
+"""
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ckgconv.graphs import Pairs
+from ckgconv.nn.conv import KernelConvolution
+from ckgconv.nn.initialise import small_normal
+from ckgconv.nn.kernel import KernelValues
+from ckgconv.nn.norm import NORMS, NormName
+
+
+class CKGConvBlock(nn.Module):
+    """Convolution and feed-forward network, each with a residual sum and a norm behind it.
+
+    Args:
+        convolution: [N, D] → [N, D].
+        width: D.
+        norm: "batch" or "layer"; LayerNorm erases the degree.
+        dropout: before each residual sum.
+        ffn_ratio: hidden width of the feed-forward network, in widths.
+
+    Shapes: x [N, D] → [N, D].
+    """
+
+    def __init__(
+        self,
+        convolution: KernelConvolution,
+        width: int,
+        norm: NormName = "batch",
+        dropout: float = 0.0,
+        ffn_ratio: int = 2,
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.convolution = convolution
+        self.convolution_norm = NORMS[norm](width)
+        self.ffn_in = nn.Linear(width, ffn_ratio * width)
+        self.ffn_out = nn.Linear(ffn_ratio * width, width)
+        self.ffn_norm = NORMS[norm](width)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for module in (self.convolution, self.convolution_norm, self.ffn_in, self.ffn_out, self.ffn_norm):
+            module.reset_parameters()
+        small_normal(self.ffn_in.weight)
+        small_normal(self.ffn_out.weight)
+
+    def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
+        x = self.convolution_norm(x + self._drop(self.convolution(x, psi, pairs, degree)))
+        x = self.ffn_norm(x + self._drop(self.ffn_out(F.gelu(self.ffn_in(x)))))
+        return x
+
+    def _drop(self, x: Tensor) -> Tensor:
+        return F.dropout(x, self.dropout, self.training)
+
+    def extra_repr(self) -> str:
+        return f"dropout={self.dropout}"

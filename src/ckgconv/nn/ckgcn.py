@@ -1,0 +1,181 @@
+"""CKGCN: encoders, stems, the kernels of all layers in one call, blocks, head (Section 3.2.6).
+
+    graph → pseudo-coordinates → support → pair stem → ψ¹ … ψᴸ → block 1 … L → head
+
+Legend: G graphs, N nodes, R rows of pairs, L blocks, D width, T outputs.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from ckgconv.checks import check_finite, check_floating, check_shape, require
+from ckgconv.graphs import GraphBatch
+from ckgconv.nn.block import CKGConvBlock
+from ckgconv.nn.channels import Depthwise
+from ckgconv.nn.conv import KernelConvolution
+from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, TypeEncoder
+from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
+from ckgconv.nn.kernel import Kernel
+from ckgconv.nn.stem import NodeStem, PairStem
+from ckgconv.pairs import Encoding, collate
+from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
+from ckgconv.recipes import recipe as recipe_of
+
+
+class CKGCN(nn.Module):
+    """The network a recipe describes.
+
+    Args:
+        recipe: encoders, widths, kernel, support and head.
+
+    Shapes: PyG `Data` or `Batch`, or a prepared `GraphBatch` → [G, T], or [N, T] where the head does not pool.
+
+    Example:
+        >>> model = CKGCN.from_recipe("zinc")
+        >>> data = Data(x=torch.tensor([[0], [1]]), edge_index=torch.tensor([[0, 1], [1, 0]]),
+        ...             edge_attr=torch.tensor([[1], [1]]))
+        >>> model.eval()(data).shape
+        torch.Size([1, 1])
+    """
+
+    blocks: Sequence[CKGConvBlock]
+
+    def __init__(self, recipe: ModelRecipe) -> None:
+        super().__init__()
+        self.recipe = recipe
+        self.encoding = Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
+        node_encoder = attribute_encoder(recipe.node, recipe.width)
+        require(node_encoder is not None, "node.kind is 'none': a network needs node features, choose another.")
+        assert node_encoder is not None
+        self.node_encoder = node_encoder
+        self.edge_encoder = attribute_encoder(recipe.edge, recipe.width)
+        self.node_stem = NodeStem(self.encoding.node_channels, recipe.width, recipe.combine)
+        self.pair_stem = PairStem(
+            self.encoding,
+            recipe.width,
+            recipe.combine,
+            initial_scale=recipe.coordinate_scale,
+            inject_degree=recipe.degree_scaler == "coordinates",
+            position_channels=recipe.position_channels,
+        )
+        self.kernel = Kernel(
+            recipe.width,
+            recipe.width,
+            layers=recipe.blocks,
+            blocks=recipe.kernel.blocks,
+            norm=recipe.kernel.norm,
+            mlp_dropout=recipe.kernel.mlp_dropout,
+            kernel_dropout=recipe.kernel.dropout,
+            constraint=recipe.kernel.constraint,
+        )
+        self.blocks = nn.ModuleList(  # type: ignore[assignment]
+            conv_block(recipe) for _ in range(recipe.blocks)
+        )
+        self.pool = Pool(recipe.head.pooling)
+        self.head = head(recipe.head, recipe.width)
+
+    @classmethod
+    def from_recipe(cls, recipe: str | Recipe | ModelRecipe) -> "CKGCN":
+        """The paper's model for a data set ("zinc", "mnist", …), or that of any recipe."""
+        if isinstance(recipe, str):
+            recipe = recipe_of(recipe)
+        return cls(recipe.model if isinstance(recipe, Recipe) else recipe)
+
+    def reset_parameters(self) -> None:
+        parts = (self.node_encoder, self.edge_encoder, self.node_stem, self.pair_stem, self.kernel, self.head)
+        for module in (*parts, *self.blocks):
+            if module is not None:
+                module.reset_parameters()
+
+    def forward(self, data: Data | GraphBatch) -> Tensor:
+        batch = data if isinstance(data, GraphBatch) else self.prepare(data)
+        h = self.pool(self.node_states(batch), batch.pairs.node_graph, batch.node_ptr)
+        return self.head(h)
+
+    def node_states(self, batch: GraphBatch) -> Tensor:
+        """h^L [N, D], what the head reads."""
+        edge_attributes = None
+        if self.edge_encoder is not None:
+            edge_attributes = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
+        pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
+        attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
+        h: Tensor = self.node_stem(attributes, batch.node_encoding)
+        for block, psi in zip(self.blocks, self.kernel(pair_features, batch.pairs), strict=True):
+            h = block(h, psi, batch.pairs, batch.degree)
+        return h
+
+    @torch.compiler.disable
+    def prepare(self, data: Data) -> GraphBatch:
+        """Check the input, compute coordinates and support on the device of `data`; nothing is learned here."""
+        dtype = self.pair_stem.norm.scale.dtype
+        data = self._with_position(data, dtype)
+        batch = collate(data, self.encoding, dtype)
+        self.node_encoder.check("x", batch.node_features, batch.node_features.shape[0])
+        if self.edge_encoder is not None:
+            self.edge_encoder.check("edge_attr", batch.edge_features, batch.edge_row.shape[0])
+        return batch
+
+    def _with_position(self, data: Data, dtype: torch.dtype) -> Data:
+        """Superpixels: positions join the node features."""
+        channels = self.recipe.position_channels
+        if not channels:
+            return data
+        require(getattr(data, "pos", None) is not None, f"data has no pos: give positions [N, {channels}].")
+        check_shape("pos", data.pos, (data.num_nodes, channels), "give one position per node.")
+        check_floating("pos", data.pos, dtype)
+        check_finite("pos", data.pos)
+        data = data.clone()
+        data.x = torch.cat([data.x, data.pos], dim=-1)
+        return data
+
+    def parameters_by_component(self) -> dict[str, int]:
+        """Trainable parameters of each part."""
+        blocks = list(self.blocks)
+        components: dict[str, list[nn.Module | None]] = {
+            "node_encoder": [self.node_encoder],
+            "edge_encoder": [self.edge_encoder],
+            "node_stem": [self.node_stem],
+            "pair_stem": [self.pair_stem],
+            "kernels": [self.kernel],
+            "degree_scalers": [block.convolution.degree_scaler for block in blocks],
+            "output_projections": [block.convolution.projection for block in blocks],
+            "ffn": [module for block in blocks for module in (block.ffn_in, block.ffn_out)],
+            "block_norms": [module for block in blocks for module in (block.convolution_norm, block.ffn_norm)],
+            "head": [self.head],
+        }
+        return {
+            name: sum(weight.numel() for part in parts if part is not None for weight in part.parameters())
+            for name, parts in components.items()
+        }
+
+    def extra_repr(self) -> str:
+        encoding = self.encoding
+        return f"encoding={encoding.name!r}, steps={encoding.steps}, support={encoding.support!r}"
+
+
+def attribute_encoder(recipe: AttributeRecipe, width: int) -> AttributeEncoder | None:
+    """The encoder of a recipe's kind."""
+    if recipe.kind == "none":
+        return None
+    if recipe.kind == "constant":
+        return ConstantEncoder(width)
+    if recipe.kind == "linear":
+        return LinearEncoder(recipe.sizes[0], width)
+    return TypeEncoder(recipe.sizes, width, "normal" if recipe.kind == "types" else "xavier")
+
+
+def conv_block(recipe: ModelRecipe) -> CKGConvBlock:
+    """One block of a recipe."""
+    convolution = KernelConvolution(
+        Depthwise(recipe.width), recipe.width, degree_scaler=recipe.degree_scaler == "output"
+    )
+    return CKGConvBlock(convolution, recipe.width, recipe.norm, recipe.dropout)
+
+
+def head(recipe: HeadRecipe, width: int) -> PyramidHead | NormalisedHead:
+    """The head of a recipe's kind."""
+    kind = PyramidHead if recipe.kind == "pyramid" else NormalisedHead
+    return kind(width, recipe.outputs, recipe.layers)

@@ -1,0 +1,274 @@
+"""Scaled continuous-kernel convolution (Eqs. 3 and 4).
+
+    y_i = W ( 1/|supp(i)| Σ_{j ∈ supp(i)} x_j ⊙ ψ(P_ij) ) + b
+
+Legend: N nodes, E edges, P pairs, C coordinate channels, D channels of the convolution.
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from ckgconv.checks import check_finite, check_floating, check_shape, require
+from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
+from ckgconv.nn.coordinates import rescaled
+from ckgconv.nn.degree import DegreeInjection, DegreeScaler
+from ckgconv.nn.kernel import Constraint, Kernel, KernelValues
+from ckgconv.nn.norm import NormName
+from ckgconv.nn.stem import PairStem
+from ckgconv.ops.convolution import scaled_convolution, sparse_global_convolution
+from ckgconv.pairs import Encoding, EncodingName, Support, collate
+
+DegreeScalerName = Literal["output", "coordinates", "none"]
+
+
+class KernelConvolution(nn.Module):
+    """Convolves node features with given kernel values, scales by degree and projects.
+
+    Args:
+        channels: how channels of ψ meet channels of x: depthwise, grouped or multi-head.
+        out_channels: of the projection W, b.
+        degree_scaler: whether Eq. 7 follows the convolution.
+
+    Shapes: x [N, in], `KernelValues`, `Pairs`, degree [N] → [N, out].
+    """
+
+    def __init__(self, channels: Channels, out_channels: int, degree_scaler: bool = True) -> None:
+        super().__init__()
+        self.channels = channels
+        self.degree_scaler = DegreeScaler(channels.convolved) if degree_scaler else None
+        self.projection = nn.Linear(channels.convolved, out_channels)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self.channels.reset_parameters()
+        if self.degree_scaler is not None:
+            self.degree_scaler.reset_parameters()
+        self.projection.reset_parameters()
+        nn.init.xavier_normal_(self.projection.weight)
+
+    def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
+        y = self.channels.collect(convolve(self.channels, x, psi, pairs))
+        if self.degree_scaler is not None:
+            y = self.degree_scaler(y, degree)
+        return self.projection(y)
+
+
+class CKGConv(nn.Module):
+    """Continuous kernel graph convolution, for use like any PyG layer.
+
+    Args:
+        in_channels: width of x.
+        out_channels: width of the result.
+        pe: pseudo-coordinates, "rrwp", "spd", "rd" or "pair_rwse".
+        steps: random-walk steps ("rrwp": I, M … M^steps); largest distance for "spd"; unused by "rd".
+        support: "global", "sparse_global" (the same numbers without forming n² pairs; "rrwp" only), or k hops.
+        edge_dim: width of `edge_attr`, None where edges carry none.
+        kernel: any module from coordinates [P, C] to `kernel_channels` [P, ·], in place of the MLP kernel. It
+            receives the rescaled coordinates, followed by the edge attributes where `edge_dim` is given.
+        kernel_blocks: residual MLP blocks of ψ, 0 for a linear kernel.
+        kernel_width: width of ψ's blocks, by default `in_channels`.
+        kernel_norm: "batch", "layer" or "none".
+        kernel_dropout, mlp_dropout: on ψ, and inside its blocks.
+        constraint: "none", "softmax" or "softplus".
+        degree_scaler: "output" (Eq. 7), "coordinates" (Eq. 8) or "none".
+        groups: grouped instead of depthwise-separable convolution, with full mixing inside each group.
+        heads: multi-head convolution, one coefficient per pair and head.
+
+    Shapes: x [N, in_channels] → [N, out_channels].
+
+    Example:
+        >>> conv = CKGConv(16, 32, pe="rrwp", steps=8, support="global")
+        >>> conv(torch.randn(3, 16), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])).shape
+        torch.Size([3, 32])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        pe: EncodingName = "rrwp",
+        steps: int = 8,
+        support: Support = "global",
+        edge_dim: int | None = None,
+        kernel: nn.Module | None = None,
+        kernel_blocks: int = 2,
+        kernel_width: int | None = None,
+        kernel_norm: NormName = "batch",
+        kernel_dropout: float = 0.0,
+        mlp_dropout: float = 0.0,
+        constraint: Constraint = "none",
+        degree_scaler: DegreeScalerName = "output",
+        groups: int | None = None,
+        heads: int | None = None,
+    ) -> None:
+        super().__init__()
+        require(
+            degree_scaler in get_args(DegreeScalerName),
+            f"degree_scaler is {degree_scaler!r}: choose one of {', '.join(get_args(DegreeScalerName))}.",
+        )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.edge_dim = edge_dim
+        self.encoding = Encoding(pe, steps, 0, support)
+        channels = channel_rule(in_channels, out_channels, groups, heads)
+        self.convolution = KernelConvolution(channels, out_channels, degree_scaler == "output")
+        inject = degree_scaler == "coordinates"
+        self.kernel: MLPKernel | GivenKernel
+        if kernel is None:
+            width = kernel_width or in_channels
+            stem = PairStem(self.encoding, width, inject_degree=inject)
+            mlp = Kernel(
+                width,
+                channels.kernel,
+                blocks=kernel_blocks,
+                norm=kernel_norm,
+                kernel_dropout=kernel_dropout,
+                mlp_dropout=mlp_dropout,
+                constraint=constraint,
+            )
+            self.kernel = MLPKernel(stem, mlp, edge_dim)
+        else:
+            self.kernel = GivenKernel(kernel, self.encoding, inject)
+
+    @property
+    def kernel_channels(self) -> int:
+        """Channels that a kernel must return."""
+        return self.convolution.channels.kernel
+
+    def reset_parameters(self) -> None:
+        self.kernel.reset_parameters()
+        self.convolution.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        pairs: Pairs | None = None,
+    ) -> Tensor:
+        """Args:
+        x: [N, in_channels].
+        edge_index: [2, E]; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
+        pairs: precomputed support with its coordinates (`ckgconv.pairs`), in place of the layer's own.
+        """
+        graph_batch = self.prepare(x, edge_index, edge_attr, batch, edge_weight, pairs)
+        psi = self.kernel(graph_batch)
+        return self.convolution(x, psi, graph_batch.pairs, graph_batch.degree)
+
+    @torch.compiler.disable
+    def prepare(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+        pairs: Pairs | None = None,
+    ) -> GraphBatch:
+        """Check the input and compute coordinates and support."""
+        check_shape("x", x, (None, self.in_channels), "give in_channels features per node.")
+        check_finite("x", x)
+        check_floating("x", x, self.convolution.projection.weight.dtype)
+        require(
+            (edge_attr is None) == (self.edge_dim is None),
+            f"edge_attr is {'missing' if edge_attr is None else 'given'}, but the layer was built with "
+            f"edge_dim={self.edge_dim}: give both or neither.",
+        )
+        if edge_attr is not None:
+            remedy = "give edge_dim attributes per edge."
+            check_shape("edge_attr", edge_attr, (edge_index.shape[1], self.edge_dim), remedy)
+            check_finite("edge_attr", edge_attr)
+            check_floating("edge_attr", edge_attr, x.dtype)
+        data = Data(x=x, edge_index=edge_index, edge_attr=edge_attr, batch=batch, edge_weight=edge_weight)
+        return collate(data, self.encoding, x.dtype, pairs)
+
+    def extra_repr(self) -> str:
+        encoding = self.encoding
+        return (
+            f"{self.in_channels} → {self.out_channels}, pe={encoding.name!r}, steps={encoding.steps}, "
+            f"support={encoding.support!r}"
+        )
+
+
+class MLPKernel(nn.Module):
+    """Stem and MLP kernel of a single layer: `GraphBatch` → `KernelValues`."""
+
+    def __init__(self, stem: PairStem, mlp: Kernel, edge_dim: int | None) -> None:
+        super().__init__()
+        self.edge_encoder = None if edge_dim is None else nn.Linear(edge_dim, stem.norm.channels)
+        self.stem = stem
+        self.mlp = mlp
+
+    def reset_parameters(self) -> None:
+        if self.edge_encoder is not None:
+            self.edge_encoder.reset_parameters()
+        self.stem.reset_parameters()
+        self.mlp.reset_parameters()
+
+    def forward(self, batch: GraphBatch) -> KernelValues:
+        attributes = None if self.edge_encoder is None else self.edge_encoder(batch.edge_features)
+        pair_features = self.stem(batch.pairs, batch.degree, batch.edge_row, attributes)
+        (values,) = self.mlp(pair_features, batch.pairs)
+        return values
+
+
+class GivenKernel(nn.Module):
+    """A user's module on the rescaled coordinates, edge attributes concatenated: `GraphBatch` → `KernelValues`."""
+
+    def __init__(self, module: nn.Module, encoding: Encoding, inject_degree: bool) -> None:
+        super().__init__()
+        couples_rows = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
+        require(
+            not (couples_rows and encoding.support == "sparse_global"),
+            "The given kernel takes batch statistics, which a zero row of a sparse global support would distort: "
+            "use support 'global', or a kernel that treats each pair alone.",
+        )
+        self.rescales = encoding.name == "rrwp"
+        self.injection = DegreeInjection(encoding.channels) if inject_degree else None
+        self.module = module
+
+    def reset_parameters(self) -> None:
+        if self.injection is not None:
+            self.injection.reset_parameters()
+        for part in self.module.modules():
+            reset = getattr(part, "reset_parameters", None)
+            if callable(reset):
+                reset()
+
+    def forward(self, batch: GraphBatch) -> KernelValues:
+        pairs = batch.pairs
+        coordinates = rescaled(pairs) if self.rescales else pairs.coordinates
+        if self.injection is not None:
+            coordinates = self.injection(coordinates, batch.degree, pairs)
+        if batch.edge_features is not None:
+            attributes = coordinates.new_zeros(coordinates.shape[0], batch.edge_features.shape[1])
+            attributes = attributes.index_add(0, batch.edge_row, batch.edge_features)
+            coordinates = torch.cat([coordinates, attributes], dim=-1)
+        psi = self.module(coordinates)
+        zero = psi[pairs.num_pairs :]
+        return KernelValues(psi[: pairs.num_pairs], zero[pairs.node_graph] if pairs.has_zero_rows else None)
+
+
+def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
+    """1/|supp(i)| Σ_j x_j ⊙ ψ_ij on matched channels, [N, D]."""
+    x, stored = channels.spread(x), channels.spread_kernel(psi.stored)
+    if psi.background is None:
+        return scaled_convolution(x, stored, pairs.receiver, pairs.sender, pairs.support_size)
+    background = channels.spread_kernel(psi.background)
+    return sparse_global_convolution(
+        x, stored, background, pairs.receiver, pairs.sender, pairs.support_size, pairs.node_graph
+    )
+
+
+def channel_rule(in_channels: int, out_channels: int, groups: int | None, heads: int | None) -> Channels:
+    """Depthwise unless groups or heads are named."""
+    require(groups is None or heads is None, "Both groups and heads were given: choose one of them.")
+    if groups is not None:
+        return Grouped(in_channels, out_channels, groups)
+    return Depthwise(in_channels) if heads is None else MultiHead(in_channels, heads)

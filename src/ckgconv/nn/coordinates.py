@@ -1,0 +1,129 @@
+"""Coordinates of a pair → channels a kernel can read, one module per encoding.
+
+    rrwp       γ BN(|supp(i)| P_ij) + β                         C channels, to be projected
+    pair_rwse  P_ij                                             C channels, to be projected
+    spd        T[P_ij], a learned table                         D channels
+    rd         Gaussian basis g_c(P_ij); infinite: one vector   D channels
+
+Legend: R rows (P stored pairs, then zero rows), C coordinate channels, D width.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ckgconv.graphs import Pairs
+from ckgconv.nn.degree import DegreeInjection
+from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.pairs import Encoding
+
+# The truncated value of the published Gaussian basis, so that its numbers are reproduced to the last digit.
+PI = 3.14159
+
+
+class CoordinateEncoder(nn.Module):
+    """Base of the four: `channels` come out; where `embeds`, they are learned features of the stem's width."""
+
+    channels: int
+    embeds: bool
+
+    def reset_parameters(self) -> None:
+        """Nothing to reset unless a subclass has parameters."""
+
+
+class RandomWalkEncoder(CoordinateEncoder):
+    """γ BN(|supp(i)| P_ij) + β; with `inject_degree`, P̂ (Eq. 8) in place of P."""
+
+    embeds = False
+
+    def __init__(self, channels: int, initial_scale: float, inject_degree: bool) -> None:
+        super().__init__()
+        self.channels = channels
+        self.injection = DegreeInjection(channels) if inject_degree else None
+        self.norm = WeightedBatchNorm(channels, initial_scale=initial_scale)
+
+    def reset_parameters(self) -> None:
+        if self.injection is not None:
+            self.injection.reset_parameters()
+        self.norm.reset_parameters()
+
+    def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
+        coordinates = rescaled(pairs)
+        if self.injection is not None:
+            coordinates = self.injection(coordinates, degree, pairs)
+        return self.norm(coordinates, pairs.row_weight)
+
+
+class PairRWSEEncoder(CoordinateEncoder):
+    """RWSE(i) ‖ RWSE(j) as it is; the projection of the stem is W RWSE(i) + U RWSE(j)."""
+
+    embeds = False
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.channels = channels
+
+    def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
+        return pairs.coordinates
+
+
+class ShortestPathEncoder(CoordinateEncoder):
+    """A learned vector for each distance 0 … max_distance and one for unreachable pairs."""
+
+    embeds = True
+
+    def __init__(self, max_distance: int, width: int) -> None:
+        super().__init__()
+        self.channels = width
+        self.table = nn.Embedding(max_distance + 2, width)
+
+    def reset_parameters(self) -> None:
+        self.table.reset_parameters()
+
+    def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
+        return F.embedding(pairs.coordinates, self.table.weight)
+
+
+class ResistanceEncoder(CoordinateEncoder):
+    """g_c(r) = exp(-½ ((r - μ_c)/s_c)²) / (√(2π) s_c), s_c = |σ_c| + 0.01; pairs across components: one vector."""
+
+    embeds = True
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.channels = width
+        self.mean = nn.Parameter(torch.empty(width))
+        self.spread = nn.Parameter(torch.empty(width))
+        self.unreachable = nn.Parameter(torch.empty(width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.uniform_(self.mean, 0, 3)
+        nn.init.uniform_(self.spread, 0, 3)
+        nn.init.zeros_(self.unreachable)
+
+    def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
+        resistance = pairs.coordinates
+        apart = torch.isinf(resistance)
+        width = self.spread.abs() + 0.01
+        offset = (resistance.masked_fill(apart, 0.0) - self.mean) / width
+        basis = torch.exp(-0.5 * offset.square()) / ((2 * PI) ** 0.5 * width)
+        return torch.where(apart, self.unreachable, basis)
+
+
+def rescaled(pairs: Pairs) -> Tensor:
+    """|supp(i)| · P_ij (Appendix A.2): removes the dependence of walk probabilities on the size of the support."""
+    size = pairs.support_size[pairs.receiver].unsqueeze(-1)
+    if not pairs.has_zero_rows:
+        return pairs.coordinates * size
+    # A zero row stays zero under any factor.
+    return pairs.coordinates * F.pad(size, (0, 0, 0, pairs.coordinates.shape[0] - pairs.num_pairs))
+
+
+def coordinate_encoder(encoding: Encoding, width: int, initial_scale: float, inject_degree: bool) -> CoordinateEncoder:
+    """The module of an encoding's name."""
+    if encoding.name == "rrwp":
+        return RandomWalkEncoder(encoding.channels, initial_scale, inject_degree)
+    if encoding.name == "pair_rwse":
+        return PairRWSEEncoder(encoding.channels)
+    return ShortestPathEncoder(encoding.steps, width) if encoding.name == "spd" else ResistanceEncoder(width)

@@ -1,0 +1,100 @@
+"""Raw node and edge attributes → vectors of the network's width.
+
+    types      Σ_f T_f[a_f], one learned table per attribute column (atom type; the nine columns of a molecule)
+    linear     W a + b (one-hot features, pixel values)
+    constant   one learned vector for every row (edges of graphs without edge attributes)
+
+Legend: M rows (nodes or edges), F attribute columns, D width.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from ckgconv.checks import check_finite, check_floating, check_index, check_shape, require
+
+
+class TypeEncoder(nn.Module):
+    """Sum of one embedding per column: int64 [M, F] → [M, D].
+
+    Args:
+        vocabulary: number of types in each column.
+        width: D.
+        initial: "normal" N(0, 1), or "xavier" uniform, as the published molecule encoders.
+    """
+
+    tables: Sequence[nn.Embedding]
+
+    def __init__(self, vocabulary: Sequence[int], width: int, initial: Literal["normal", "xavier"] = "normal") -> None:
+        super().__init__()
+        self.initial = initial
+        self.tables = nn.ModuleList(  # type: ignore[assignment]
+            nn.Embedding(size, width) for size in vocabulary
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        for table in self.tables:
+            if self.initial == "normal":
+                table.reset_parameters()
+            else:
+                nn.init.xavier_uniform_(table.weight)
+
+    def check(self, name: str, attributes: Tensor | None, rows: int) -> None:
+        require(
+            attributes is not None,
+            f"data has no {name}: the model embeds {len(self.tables)} column(s) of it.",
+        )
+        assert attributes is not None
+        check_shape(name, attributes, (rows, len(self.tables)), "give as many columns as the model embeds.")
+        for column, table in enumerate(self.tables):
+            check_index(f"{name}[:, {column}]", attributes[:, column], table.num_embeddings, "types")
+
+    def forward(self, attributes: Tensor, rows: int) -> Tensor:
+        embedded: Tensor = sum(table(attributes[:, column]) for column, table in enumerate(self.tables))
+        return embedded
+
+
+class LinearEncoder(nn.Module):
+    """W a + b: floating [M, F] → [M, D]."""
+
+    def __init__(self, columns: int, width: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(columns, width)
+
+    def reset_parameters(self) -> None:
+        self.linear.reset_parameters()
+
+    def check(self, name: str, attributes: Tensor | None, rows: int) -> None:
+        columns = self.linear.in_features
+        require(attributes is not None, f"data has no {name}: the model reads {columns} column(s) of it.")
+        assert attributes is not None
+        check_shape(name, attributes, (rows, columns), "give as many columns as the model reads.")
+        check_floating(name, attributes, self.linear.weight.dtype)
+        check_finite(name, attributes)
+
+    def forward(self, attributes: Tensor, rows: int) -> Tensor:
+        return self.linear(attributes)
+
+
+class ConstantEncoder(nn.Module):
+    """One learned vector, whatever the attributes: [M, ·] → [M, D]."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.empty(width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.normal_(self.vector)
+
+    def check(self, name: str, attributes: Tensor | None, rows: int) -> None:
+        """Any attributes will do: they are not read."""
+
+    def forward(self, attributes: Tensor | None, rows: int) -> Tensor:
+        return self.vector.expand(rows, -1)
+
+
+AttributeEncoder = TypeEncoder | LinearEncoder | ConstantEncoder

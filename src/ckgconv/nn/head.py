@@ -1,0 +1,86 @@
+"""Heads: node features → predictions (the task-dependent output of Appendix A).
+
+    pyramid      d → d/2 → d/4 → out, GELU between
+    normalised   (linear → ReLU → L2-normalise) × (layers - 1) → linear
+
+each per node, or after summing or averaging the nodes of each graph.
+
+Legend: G graphs, N nodes, D width, T outputs.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ckgconv.checks import require
+
+Pooling = Literal["sum", "mean", "none"]
+
+
+class Pool(nn.Module):
+    """Nodes of each graph → one vector: [N, D] → [G, D]; "none" leaves nodes as they are."""
+
+    def __init__(self, pooling: Pooling) -> None:
+        super().__init__()
+        require(
+            pooling in get_args(Pooling),
+            f"pooling is {pooling!r}: choose one of {', '.join(get_args(Pooling))}.",
+        )
+        self.pooling = pooling
+
+    def forward(self, x: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:
+        if self.pooling == "none":
+            return x
+        summed = x.new_zeros(node_ptr.shape[0] - 1, x.shape[1]).index_add(0, node_graph, x)
+        return summed if self.pooling == "sum" else summed / node_ptr.diff().unsqueeze(-1)
+
+    def extra_repr(self) -> str:
+        return self.pooling
+
+
+class PyramidHead(nn.Module):
+    """Halves the width at each layer, GELU between: [·, D] → [·, T]."""
+
+    linears: Sequence[nn.Linear]
+
+    def __init__(self, width: int, outputs: int, layers: int = 3) -> None:
+        super().__init__()
+        widths = [width // 2**level for level in range(layers)]
+        self.linears = nn.ModuleList(  # type: ignore[assignment]
+            nn.Linear(wide, narrow) for wide, narrow in zip(widths, [*widths[1:], outputs], strict=True)
+        )
+
+    def reset_parameters(self) -> None:
+        for linear in self.linears:
+            linear.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        *hidden, last = self.linears
+        for linear in hidden:
+            x = F.gelu(linear(x))
+        return last(x)
+
+
+class NormalisedHead(nn.Module):
+    """Hidden layers linear → ReLU → L2-normalise, then linear: [·, D] → [·, T]."""
+
+    linears: Sequence[nn.Linear]
+
+    def __init__(self, width: int, outputs: int, layers: int = 2) -> None:
+        super().__init__()
+        self.linears = nn.ModuleList(  # type: ignore[assignment]
+            nn.Linear(width, width if level < layers - 1 else outputs) for level in range(layers)
+        )
+
+    def reset_parameters(self) -> None:
+        for linear in self.linears:
+            linear.reset_parameters()
+
+    def forward(self, x: Tensor) -> Tensor:
+        *hidden, last = self.linears
+        for linear in hidden:
+            x = F.normalize(torch.relu(linear(x)), dim=-1, eps=1e-12)
+        return last(x)

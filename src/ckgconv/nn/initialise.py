@@ -1,0 +1,17 @@
+"""Initial values of the published model, where they differ from torch's own."""
+
+from torch import Tensor, nn
+
+# Weights of kernels, feed-forward networks and the node stem start this small.
+SMALL = 0.02
+
+
+def small_normal(weight: Tensor) -> None:
+    """N(0, 0.02²)."""
+    nn.init.normal_(weight, std=SMALL)
+
+
+def linear_bias(bias: Tensor, fan_in: int) -> None:
+    """U(-1/√fan_in, 1/√fan_in), torch's default for the bias of a linear map."""
+    bound = fan_in**-0.5 if fan_in else 0.0
+    nn.init.uniform_(bias, -bound, bound)

@@ -1,0 +1,186 @@
+"""The continuous kernel ψ, for all layers of a network at once (Eqs. 5 and 6).
+
+    MLP(x) = x + FC∘GELU∘Norm∘FC∘GELU∘Norm(x)           ψ(P) = FC∘Norm∘MLP∘…∘MLP(P)
+
+ψ never sees node features. So the kernels of L layers are one grouped MLP over the pairs of a batch, evaluated before
+any node is touched; the statistics of its input are shared by all groups.
+
+Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C channels of ψ, N nodes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ckgconv.checks import require
+from ckgconv.graphs import Pairs
+from ckgconv.nn.initialise import linear_bias, small_normal
+from ckgconv.nn.norm import NORMS, Group, NormName
+from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
+
+Constraint = Literal["none", "softmax", "softplus"]
+
+
+@dataclass(frozen=True)
+class KernelValues:
+    """ψ of one layer on the pairs of a batch."""
+
+    stored: Tensor  # [P, C]
+    background: Tensor | None  # [N, C] coefficient of the pairs not stored, None where all are
+
+
+class Kernel(nn.Module):
+    """L kernels of `blocks` residual MLP blocks; 0 blocks is a linear kernel.
+
+    Dropout: `mlp_dropout` ends each block before the residual sum, `kernel_dropout` acts on ψ itself. Zero rows
+    stand for many pairs, whose independent masks cannot be drawn by one row: they take the expectation, no dropout.
+
+    Args:
+        width: D, channels of the pair features and of the blocks.
+        channels: C, channels of ψ.
+        layers: L.
+        blocks: residual MLP blocks.
+        norm: "batch", "layer" or "none".
+        constraint: "none" (any sign), "softmax" over the support (sum aggregation) or "softplus" (mean aggregation).
+
+    Shapes: pair features [R, D] → L times `KernelValues`.
+    """
+
+    blocks: Sequence["KernelBlock"]
+
+    def __init__(
+        self,
+        width: int,
+        channels: int,
+        layers: int = 1,
+        blocks: int = 2,
+        norm: NormName = "batch",
+        mlp_dropout: float = 0.0,
+        kernel_dropout: float = 0.0,
+        constraint: Constraint = "none",
+    ) -> None:
+        super().__init__()
+        require(
+            constraint in get_args(Constraint),
+            f"constraint is {constraint!r}: choose one of {', '.join(get_args(Constraint))}.",
+        )
+        self.layers = layers
+        self.channels = channels
+        self.kernel_dropout = kernel_dropout
+        self.constraint = constraint
+        self.blocks = nn.ModuleList(  # type: ignore[assignment]
+            KernelBlock(width, layers, norm, mlp_dropout) for _ in range(blocks)
+        )
+        self.norm = NORMS[norm](width, layers)
+        self.linear = GroupedLinear(width, channels, layers)
+
+    def reset_parameters(self) -> None:
+        for block in self.blocks:
+            block.reset_parameters()
+        self.norm.reset_parameters()
+        self.linear.reset_parameters()
+
+    def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
+        first = self.blocks[0].norm_in if len(self.blocks) else self.norm
+        shared = first.standardise(pair_features, pairs.row_weight)
+        values: list[Tensor] = []
+        for group in group_slices(self.layers, pair_features.device):
+            psi = self._evaluate(pair_features, first.finish(shared, group), pairs, group)
+            values.extend(psi.unbind(0) if isinstance(group, slice) else [psi])
+        return tuple(self._constrain(psi, pairs) for psi in values)
+
+    def _evaluate(self, x: Tensor, normalised: Tensor, pairs: Pairs, group: Group) -> Tensor:
+        """ψ before its constraint, [R, C] for one group or [L, R, C] for all; x and Norm(x) of the first norm."""
+        following = [*(block.norm_in for block in self.blocks[1:]), self.norm][: len(self.blocks)]
+        for block, norm in zip(self.blocks, following, strict=True):
+            x = x + block(normalised, pairs, group)
+            normalised = norm(x, pairs.row_weight, group)
+        return self.linear(normalised, group)
+
+    def _constrain(self, psi: Tensor, pairs: Pairs) -> KernelValues:
+        stored, zero = psi[: pairs.num_pairs], psi[pairs.num_pairs :]
+        background = zero[pairs.node_graph] if pairs.has_zero_rows else None
+        if self.constraint == "softplus":
+            stored = F.softplus(stored)
+            background = None if background is None else F.softplus(background)
+        if self.constraint == "softmax":
+            stored, background = softmax_over_support(stored, background, pairs)
+        return KernelValues(F.dropout(stored, self.kernel_dropout, self.training), background)
+
+    def extra_repr(self) -> str:
+        return f"layers={self.layers}, kernel_dropout={self.kernel_dropout}, constraint={self.constraint!r}"
+
+
+class KernelBlock(nn.Module):
+    """FC∘GELU∘Norm∘FC∘GELU of a normalised input: a block without its first norm and its residual sum."""
+
+    def __init__(self, width: int, layers: int, norm: NormName, dropout: float) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.norm_in = NORMS[norm](width, layers)
+        self.linear_in = GroupedLinear(width, width, layers)
+        self.norm_out = NORMS[norm](width, layers)
+        self.linear_out = GroupedLinear(width, width, layers)
+
+    def reset_parameters(self) -> None:
+        for module in (self.norm_in, self.linear_in, self.norm_out, self.linear_out):
+            module.reset_parameters()
+
+    def forward(self, normalised: Tensor, pairs: Pairs, group: Group) -> Tensor:
+        hidden = self.linear_in(F.gelu(normalised), group)
+        hidden = self.linear_out(F.gelu(self.norm_out(hidden, pairs.row_weight, group)), group)
+        return drop_stored(hidden, self.dropout if self.training else 0.0, pairs)
+
+    def extra_repr(self) -> str:
+        return f"dropout={self.dropout}"
+
+
+class GroupedLinear(nn.Module):
+    """y = x Wᵀ + b with a W and b per group: [R, in] or [L, R, in] → [R, out] or [L, R, out]."""
+
+    def __init__(self, in_channels: int, out_channels: int, groups: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(groups, out_channels, in_channels))
+        self.bias = nn.Parameter(torch.empty(groups, out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        small_normal(self.weight)
+        linear_bias(self.bias, self.weight.shape[-1])
+
+    def forward(self, x: Tensor, group: Group) -> Tensor:
+        if isinstance(group, int):
+            return F.linear(x, self.weight[group], self.bias[group])
+        return torch.baddbmm(self.bias.unsqueeze(-2), x.expand(self.weight.shape[0], -1, -1), self.weight.mT)
+
+    def extra_repr(self) -> str:
+        groups, out_channels, in_channels = self.weight.shape
+        return f"{in_channels} → {out_channels}, groups={groups}"
+
+
+def group_slices(groups: int, device: torch.device) -> list[Group]:
+    """All groups at once on a GPU, where each launch costs; one after the other on a CPU, where the rows of one
+    group stay in cache (ZINC, batch 32, two cores: 0.36 s a pass against 0.9 s for the batched product)."""
+    return [slice(None)] if device.type == "cuda" else list(range(groups))
+
+
+def drop_stored(hidden: Tensor, probability: float, pairs: Pairs) -> Tensor:
+    """Dropout on the rows of stored pairs; zero rows keep their expectation."""
+    if probability == 0.0 or not pairs.has_zero_rows:
+        return F.dropout(hidden, probability)
+    stored, zero = hidden[..., : pairs.num_pairs, :], hidden[..., pairs.num_pairs :, :]
+    return torch.cat([F.dropout(stored, probability), zero], dim=-2)
+
+
+def softmax_over_support(stored: Tensor, background: Tensor | None, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
+    """|supp(i)| · softmax_j ψ_ij: under the convolution's mean this is the sum aggregation."""
+    size = pairs.support_size.unsqueeze(-1)
+    if background is None:
+        weights = support_softmax(stored, pairs.receiver, size.shape[0])
+        return weights * size[pairs.receiver], None
+    weights, background = sparse_global_softmax(stored, background, pairs.receiver, pairs.support_size)
+    return weights * size[pairs.receiver], background * size

@@ -1,0 +1,167 @@
+"""Normalisation of pair and node features, in groups.
+
+BatchNorm with a weight per row: one module for padding (weight 0), for the zero row of the sparse global support
+(weight = number of pairs it stands for), and for ordinary rows (weight 1, equal to `torch.nn.BatchNorm1d`).
+
+A module holds the parameters of L groups (layers) as rows; `group` selects one group (an index, x is [R, D]) or all
+of them at once (a slice, x is [L, R, D]). Where all groups read the same input, `standardise` runs once for all and
+`finish` adds what differs.
+
+Legend: L groups, R rows, D channels.
+"""
+
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ckgconv.ops.batch_norm import affine, standardise, weighted_moments
+
+NormName = Literal["batch", "layer", "none"]
+Group = int | slice
+
+
+class Norm(Protocol):
+    """What a kernel and a block ask of a normalisation."""
+
+    def __call__(self, x: Tensor, row_weight: Tensor | None = None, group: Group = 0) -> Tensor: ...
+    def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor: ...
+    def finish(self, standardised: Tensor, group: Group) -> Tensor: ...
+
+
+class WeightedBatchNorm(nn.Module):
+    """y = γ (x - μ)/√(σ² + ε) + β with weighted batch statistics in training and running ones in evaluation.
+
+    The running variance takes the unbiased estimate σ² W/(W - 1), W the total weight; where W ≤ 1 it takes σ².
+
+    Args:
+        channels: D.
+        groups: L sets of parameters and statistics.
+        initial_scale: where γ starts.
+
+    Shapes: x [R, D] or [L, R, D], row_weight [R] → like x.
+    """
+
+    running_mean: Tensor
+    running_variance: Tensor
+
+    def __init__(
+        self,
+        channels: int,
+        groups: int = 1,
+        initial_scale: float = 1.0,
+        epsilon: float = 1e-5,
+        momentum: float = 0.1,
+    ) -> None:
+        super().__init__()
+        self.channels = channels
+        self.groups = groups
+        self.epsilon = epsilon
+        self.momentum = momentum
+        self.initial_scale = initial_scale
+        self.scale = nn.Parameter(torch.empty(groups, channels))
+        self.shift = nn.Parameter(torch.empty(groups, channels))
+        self.register_buffer("running_mean", torch.zeros(groups, channels))
+        self.register_buffer("running_variance", torch.ones(groups, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self.running_mean.zero_()
+        self.running_variance.fill_(1)
+        nn.init.constant_(self.scale, self.initial_scale)
+        nn.init.zeros_(self.shift)
+
+    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: Group = 0) -> Tensor:
+        if isinstance(group, int) and (not self.training or (row_weight is None and x.shape[-2] > 1)):
+            return self._native(x, group)
+        if not self.training:
+            centred = standardise(x, self.running_mean[group], self.running_variance[group], self.epsilon)
+            return affine(centred, self.scale[group], self.shift[group])
+        mean, variance, total = weighted_moments(x, row_weight)
+        self._track(mean, variance, total, group)
+        return affine(standardise(x, mean, variance, self.epsilon), self.scale[group], self.shift[group])
+
+    def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor:
+        """Statistics of x [R, D] taken once for all groups; in evaluation each group has its own, so x itself."""
+        if not self.training:
+            return x
+        mean, variance, total = weighted_moments(x, row_weight)
+        self._track(mean, variance, total, slice(None))
+        return standardise(x, mean, variance, self.epsilon)
+
+    def finish(self, standardised: Tensor, group: Group) -> Tensor:
+        """What `standardise` left to do for one group or for all: [R, D] → [R, D] or [L, R, D]."""
+        if not self.training:
+            return self.forward(standardised, None, group)
+        return affine(standardised, self.scale[group], self.shift[group])
+
+    def _native(self, x: Tensor, group: int) -> Tensor:
+        """The library's fused kernel: same equation, one pass over the memory."""
+        mean, variance = self.running_mean[group], self.running_variance[group]
+        scale, shift = self.scale[group], self.shift[group]
+        return F.batch_norm(x, mean, variance, scale, shift, self.training, self.momentum, self.epsilon)
+
+    @torch.no_grad()
+    def _track(self, mean: Tensor, variance: Tensor, total: Tensor, group: Group) -> None:
+        unbiased = variance * (total / (total - 1).clamp(min=1))
+        self.running_mean[group] = torch.lerp(self.running_mean[group], mean, self.momentum)
+        self.running_variance[group] = torch.lerp(self.running_variance[group], unbiased, self.momentum)
+
+    def extra_repr(self) -> str:
+        return f"{self.channels}, groups={self.groups}, initial_scale={self.initial_scale}"
+
+
+class GroupedLayerNorm(nn.Module):
+    """y = γ (x - μ_r)/√(σ_r² + ε) + β over the channels of each row: rows are independent, weights play no part."""
+
+    def __init__(self, channels: int, groups: int = 1, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.channels = channels
+        self.groups = groups
+        self.epsilon = epsilon
+        self.scale = nn.Parameter(torch.empty(groups, channels))
+        self.shift = nn.Parameter(torch.empty(groups, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.ones_(self.scale)
+        nn.init.zeros_(self.shift)
+
+    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: Group = 0) -> Tensor:
+        return self.finish(self.standardise(x), group)
+
+    def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor:
+        return F.layer_norm(x, (self.channels,), eps=self.epsilon)
+
+    def finish(self, standardised: Tensor, group: Group) -> Tensor:
+        return affine(standardised, self.scale[group], self.shift[group])
+
+    def extra_repr(self) -> str:
+        return f"{self.channels}, groups={self.groups}"
+
+
+class NoNorm(nn.Module):
+    """y = x."""
+
+    def __init__(self, channels: int, groups: int = 1) -> None:
+        super().__init__()
+
+    def reset_parameters(self) -> None:
+        """Nothing to reset."""
+
+    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: Group = 0) -> Tensor:
+        return x
+
+    def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor:
+        return x
+
+    def finish(self, standardised: Tensor, group: Group) -> Tensor:
+        return standardised
+
+
+NORMS: dict[NormName, type[WeightedBatchNorm] | type[GroupedLayerNorm] | type[NoNorm]] = {
+    "batch": WeightedBatchNorm,
+    "layer": GroupedLayerNorm,
+    "none": NoNorm,
+}

@@ -1,0 +1,150 @@
+"""Stems: attributes and encodings → features of one width (Appendix A).
+
+    node   h⁰ = BN( embed(attributes) + FC(BN(diagonal)) )
+    pair   e⁰ = BN( FC(γ BN(|supp(i)| P_ij) + β) + embed(edge attributes on real edges) [+ U pos_j + V pos_i] )
+
+This is the paper's concatenate-then-project written as a sum; with `combine="concatenate"` it is literal:
+FC([embed(attributes) ‖ encoding]).
+
+Legend: N nodes, E edges, R rows (P stored pairs, then zero rows), C coordinate channels, K node channels, D width.
+"""
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from ckgconv.checks import require
+from ckgconv.graphs import Pairs
+from ckgconv.nn.coordinates import coordinate_encoder
+from ckgconv.nn.initialise import small_normal
+from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.pairs import Encoding
+
+Combine = Literal["sum", "concatenate"]
+
+
+class NodeStem(nn.Module):
+    """Attributes [N, D] and return probabilities [N, K] → h⁰ [N, D]."""
+
+    def __init__(self, channels: int, width: int, combine: Combine = "sum") -> None:
+        super().__init__()
+        self.encoding_norm = WeightedBatchNorm(channels)
+        self.mix = Mix(width, channels, combine)
+        self.norm = WeightedBatchNorm(width)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self.encoding_norm.reset_parameters()
+        self.mix.reset_parameters(small_normal)
+        self.norm.reset_parameters()
+
+    def forward(self, attributes: Tensor, node_encoding: Tensor) -> Tensor:
+        return self.norm(self.mix(attributes, self.encoding_norm(node_encoding)))
+
+
+class PairStem(nn.Module):
+    """Coordinates of pairs and attributes of edges → e⁰ [R, D], shared by the kernels of all layers.
+
+    Args:
+        encoding: which coordinates.
+        width: D.
+        combine: "sum" or "concatenate".
+        initial_scale: where γ of the coordinates starts.
+        inject_degree: whether degrees are injected into the coordinates (Eq. 8).
+        position_channels: coordinates per node of superpixel graphs, 0 for none.
+    """
+
+    def __init__(
+        self,
+        encoding: Encoding,
+        width: int,
+        combine: Combine = "sum",
+        initial_scale: float = 0.1,
+        inject_degree: bool = False,
+        position_channels: int = 0,
+    ) -> None:
+        super().__init__()
+        require(
+            not (position_channels and encoding.support == "sparse_global"),
+            "Positions differ on every pair, so no zero row can stand for the pairs of a sparse global support: "
+            "choose support 'global' or a number of hops.",
+        )
+        require(
+            not inject_degree or encoding.name == "rrwp",
+            f"Degrees are injected into random-walk coordinates, not into {encoding.name!r}: choose 'rrwp'.",
+        )
+        self.encoder = coordinate_encoder(encoding, width, initial_scale, inject_degree)
+        self.mix = Mix(width, self.encoder.channels, combine, self.encoder.embeds)
+        self.position = PairPosition(position_channels, width) if position_channels else None
+        self.norm = WeightedBatchNorm(width)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        self.encoder.reset_parameters()
+        self.mix.reset_parameters(nn.init.xavier_normal_)
+        if self.position is not None:
+            self.position.reset_parameters()
+        self.norm.reset_parameters()
+
+    def forward(
+        self,
+        pairs: Pairs,
+        degree: Tensor,
+        edge_row: Tensor | None = None,
+        edge_attributes: Tensor | None = None,
+        position: Tensor | None = None,
+    ) -> Tensor:
+        """edge_row [E] and embedded edge_attributes [E, D] lie on real edges; those of parallel edges add up."""
+        encoded = self.encoder(pairs, degree)
+        attributes = encoded.new_zeros(encoded.shape[0], self.norm.channels)
+        if edge_row is not None and edge_attributes is not None:
+            attributes = attributes.index_add(0, edge_row, edge_attributes)
+        features = self.mix(attributes, encoded)
+        if self.position is not None and position is not None:
+            features = features + self.position(position, pairs)
+        return self.norm(features, pairs.row_weight)
+
+
+class PairPosition(nn.Module):
+    """U pos_j + V pos_i on every pair: positions [N, 2] → [P, D]."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        self.sender = nn.Linear(channels, width, bias=False)
+        self.receiver = nn.Linear(channels, width, bias=False)
+
+    def reset_parameters(self) -> None:
+        nn.init.xavier_normal_(self.sender.weight)
+        nn.init.xavier_normal_(self.receiver.weight)
+
+    def forward(self, position: Tensor, pairs: Pairs) -> Tensor:
+        return self.sender(position)[pairs.sender] + self.receiver(position)[pairs.receiver]
+
+
+class Mix(nn.Module):
+    """a + FC(p), or FC([a ‖ p]): attributes a [R, D] and encoding p [R, C] → [R, D].
+
+    Where the encoding is a learned feature already (`embedded`), the sum needs no projection.
+    """
+
+    def __init__(self, width: int, channels: int, combine: Combine, embedded: bool = False) -> None:
+        super().__init__()
+        require(combine in get_args(Combine), f"combine is {combine!r}: choose 'sum' or 'concatenate'.")
+        self.combine = combine
+        inputs = channels if combine == "sum" else width + channels
+        skips = embedded and combine == "sum"
+        self.projection = nn.Identity() if skips else nn.Linear(inputs, width, bias=False)
+
+    def reset_parameters(self, initial: Callable[[Tensor], object]) -> None:
+        if isinstance(self.projection, nn.Linear):
+            initial(self.projection.weight)
+
+    def forward(self, attributes: Tensor, encoded: Tensor) -> Tensor:
+        if self.combine == "sum":
+            return attributes + self.projection(encoded)
+        return self.projection(torch.cat([attributes, encoded], dim=-1))
+
+    def extra_repr(self) -> str:
+        return self.combine

@@ -1,0 +1,34 @@
+"""Batch statistics with a weight per row, as the equation reads.
+
+    W = Σ_r w_r      μ = 1/W Σ_r w_r x_r      σ² = 1/W Σ_r w_r (x_r - μ)²
+
+Legend: R rows, D channels, any leading dimensions (groups).
+"""
+
+import torch
+from torch import Tensor
+
+
+def weighted_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """μ and biased σ² of x [..., R, D] over its rows, each [..., D], and W, a scalar.
+
+    Rows of weight 0 do not count, a row of weight m counts as m equal rows.
+    """
+    if row_weight is None:
+        variance, mean = torch.var_mean(x, dim=-2, correction=0)
+        return mean, variance, torch.full((), x.shape[-2], dtype=x.dtype, device=x.device)
+    total = row_weight.sum()
+    share = (row_weight / total).unsqueeze(-1)
+    mean = (share * x).sum(-2)
+    variance = (share * (x - mean.unsqueeze(-2)).square()).sum(-2)
+    return mean, variance, total
+
+
+def standardise(x: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> Tensor:
+    """(x - μ) / √(σ² + ε) for x [..., R, D]."""
+    return (x - mean.unsqueeze(-2)) * torch.rsqrt(variance + epsilon).unsqueeze(-2)
+
+
+def affine(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+    """γ ⊙ x + β for x [..., R, D] and scale, shift [..., D]."""
+    return torch.addcmul(shift.unsqueeze(-2), x, scale.unsqueeze(-2))

@@ -1,0 +1,34 @@
+"""Scaled depthwise convolution (Eq. 4 before W, b), as the equation reads.
+
+    y_i = 1/|supp(i)| Σ_{j ∈ supp(i)} x_j ⊙ ψ_ij
+
+and, where only the pairs j ∈ S_i are stored and all others share the coefficient ψ⁰_i,
+
+    y_i = 1/|supp(i)| [ Σ_{j ∈ S_i} x_j ⊙ (ψ_ij - ψ⁰_i) + ψ⁰_i ⊙ Σ_{j ∈ graph} x_j ].
+
+Legend: N nodes, P stored pairs, D channels.
+"""
+
+from torch import Tensor
+
+
+def scaled_convolution(x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor) -> Tensor:
+    """y [N, D] from x [N, D], ψ [P, D]; receiver, sender [P]; support_size [N]. Empty supports give 0."""
+    summed = x.new_zeros(x.shape).index_add(0, receiver, x[sender] * psi)
+    return summed / support_size.clamp(min=1).unsqueeze(-1)
+
+
+def sparse_global_convolution(
+    x: Tensor,
+    psi: Tensor,
+    background: Tensor,
+    receiver: Tensor,
+    sender: Tensor,
+    support_size: Tensor,
+    node_graph: Tensor,
+) -> Tensor:
+    """y [N, D] over whole graphs, with ψ⁰ = background [N, D] for the pairs not stored; node_graph [N]."""
+    total = x.new_zeros(x.shape).index_add(0, node_graph, x)[node_graph]
+    difference = psi - background[receiver]
+    summed = x.new_zeros(x.shape).index_add(0, receiver, x[sender] * difference)
+    return (summed + background * total) / support_size.unsqueeze(-1)

@@ -1,0 +1,38 @@
+"""Softmax of the kernel over the support of each receiver, as the equation reads.
+
+    a_ij = exp(ψ_ij) / Σ_{j' ∈ supp(i)} exp(ψ_ij')
+
+Legend: N nodes, P stored pairs, D channels.
+"""
+
+import torch
+from torch import Tensor
+
+
+def support_softmax(psi: Tensor, receiver: Tensor, num_nodes: int) -> Tensor:
+    """[P, D] → [P, D], summing to one over the pairs of each receiver."""
+    highest = _highest(psi, receiver, num_nodes)
+    exponential = torch.exp(psi - highest[receiver])
+    total = psi.new_zeros(num_nodes, psi.shape[1]).index_add(0, receiver, exponential)
+    return exponential / total[receiver]
+
+
+def sparse_global_softmax(
+    psi: Tensor, background: Tensor, receiver: Tensor, support_size: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The same where |supp(i)| - |stored| pairs of receiver i share background [N, D]: ([P, D], [N, D])."""
+    num_nodes = background.shape[0]
+    stored = psi.new_zeros(num_nodes).index_add(0, receiver, psi.new_ones(psi.shape[0]))
+    highest = torch.maximum(_highest(psi, receiver, num_nodes), background.detach())
+    exponential = torch.exp(psi - highest[receiver])
+    others = torch.exp(background - highest)
+    total = torch.zeros_like(background).index_add(0, receiver, exponential)
+    total = total + (support_size - stored).unsqueeze(-1) * others
+    return exponential / total[receiver], others / total
+
+
+def _highest(psi: Tensor, receiver: Tensor, num_nodes: int) -> Tensor:
+    """[N, D] largest value of each receiver: a constant shift, so it carries no gradient."""
+    index = receiver.unsqueeze(-1).expand_as(psi)
+    lowest = psi.new_full((num_nodes, psi.shape[1]), -torch.inf)
+    return lowest.scatter_reduce(0, index, psi.detach(), "amax")

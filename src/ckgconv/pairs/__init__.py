@@ -1,0 +1,16 @@
+"""Coordinates → CSR support: global, k-hop, given, and the sparse global form."""
+
+from ckgconv.pairs.collate import collate
+from ckgconv.pairs.encode import Encoding, EncodingName, Support
+from ckgconv.pairs.support import given_support, global_support, hop_support, row_of
+
+__all__ = [
+    "Encoding",
+    "EncodingName",
+    "Support",
+    "collate",
+    "given_support",
+    "global_support",
+    "hop_support",
+    "row_of",
+]

@@ -1,0 +1,86 @@
+"""A named encoding and a support → pairs and node part: the one place where their names are resolved.
+
+encoding   pair values                          node part
+rrwp       [I, M, …, M^steps]_ij                its diagonal, without I
+spd        hop distance, clipped at `steps`     RWSE of `node_steps`
+rd         effective resistance                 RWSE of `node_steps`
+pair_rwse  RWSE(i) ‖ RWSE(j) of `steps`         RWSE of `node_steps`
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ckgconv.checks import require
+from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
+from ckgconv.pairs.support import global_support, hop_support
+from ckgconv.pe import diagonal, pair_rwse, rd, rrwp, rwse, sparse_rrwp, sparse_rwse, spd
+
+EncodingName = Literal["rrwp", "spd", "rd", "pair_rwse"]
+Support = Literal["global", "sparse_global"] | int
+
+# Nodes up to which walks are taken with padded matrices, above with sparse ones: the results are equal.
+LARGEST_PADDED = 1024
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What to compute for a batch of graphs before a network sees it."""
+
+    name: EncodingName
+    steps: int
+    node_steps: int
+    support: Support
+
+    def __post_init__(self) -> None:
+        require(
+            self.name in get_args(EncodingName),
+            f"The encoding is {self.name!r}: choose one of {', '.join(get_args(EncodingName))}.",
+        )
+        require(self.steps >= 0, f"steps is {self.steps}: give 0 or more.")
+        require(
+            self.support in ("global", "sparse_global") or (isinstance(self.support, int) and self.support >= 0),
+            f"The support is {self.support!r}: choose 'global', 'sparse_global' or a number of hops.",
+        )
+        require(
+            self.support != "sparse_global" or self.name == "rrwp",
+            f"The sparse global support needs coordinates that are zero between far nodes; {self.name!r} has "
+            f"none: choose encoding 'rrwp', support 'global' or a number of hops.",
+        )
+
+    @property
+    def channels(self) -> int:
+        """C, the number of coordinate channels of a pair."""
+        return {"rrwp": self.steps + 1, "spd": 1, "rd": 1, "pair_rwse": 2 * self.steps}[self.name]
+
+    @property
+    def node_channels(self) -> int:
+        """K, the number of channels of the node part."""
+        return self.steps if self.name == "rrwp" else self.node_steps
+
+    def coordinates(self, graphs: PackedGraphs, dtype: torch.dtype) -> Coordinates:
+        if self.name == "rrwp":
+            walk = sparse_rrwp if self._walks_sparsely(graphs) else rrwp
+            return walk(graphs, self.steps, dtype=dtype)
+        if self.name == "spd":
+            return spd(graphs, self.steps)
+        return rd(graphs, dtype) if self.name == "rd" else pair_rwse(graphs, self.steps, dtype)
+
+    def node_part(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Tensor:
+        """[N, K] return probabilities."""
+        if self.name == "rrwp":
+            return diagonal(coordinates)
+        walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
+        return walk(graphs, self.node_steps, dtype)
+
+    def pairs(self, graphs: PackedGraphs, coordinates: Coordinates) -> Pairs:
+        if isinstance(self.support, int):
+            return hop_support(graphs, coordinates, self.support)
+        return global_support(graphs, coordinates)
+
+    def _walks_sparsely(self, graphs: PackedGraphs) -> bool:
+        if isinstance(self.support, int):
+            return int(graphs.sizes.max()) > LARGEST_PADDED
+        return self.support == "sparse_global"

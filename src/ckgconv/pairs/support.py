@@ -1,0 +1,112 @@
+"""Coordinates → support: which pairs (i, j) the kernel is evaluated on, as one CSR structure.
+
+    supp(i) = all nodes (global) | SPD ≤ k (k-hop) | any given set
+
+The size of the support does not depend on the order of the encoding. The sparse form of the global support stores
+only pairs that differ from zero and lets one zero row per graph stand for the other n² - |stored| pairs:
+
+    y_i = 1/n [ Σ_{j ∈ S_i} x_j ⊙ (ψ(P_ij) - ψ(0)) + ψ(0) ⊙ Σ_j x_j ]
+
+(The factor |V| in the paper's Eq. 17 is a slip; the dense sum shows it.) With the zero row weighted by the number of
+pairs it stands for, batch statistics are exactly those of the dense form.
+
+Legend: G graphs, N nodes, P stored pairs, R rows.
+"""
+
+import torch
+from torch import Tensor
+
+from ckgconv.checks import check_index, require
+from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
+from ckgconv.pe import pairs_within
+
+
+def global_support(graphs: PackedGraphs, coordinates: Coordinates) -> Pairs:
+    """The whole graph: dense where the coordinates are complete, with zero rows where they are sparse."""
+    if coordinates.complete:
+        return _pairs(graphs, coordinates)
+    coordinates = _with_edges(graphs, coordinates)
+    channels = coordinates.values.shape[1]
+    zero_rows = coordinates.values.new_zeros(graphs.num_graphs, channels)
+    stored = torch.bincount(graphs.node_graph[coordinates.receiver], minlength=graphs.num_graphs)
+    not_stored = (graphs.sizes**2 - stored).to(zero_rows.dtype)
+    return Pairs(
+        rowptr=_rowptr(graphs, coordinates.receiver),
+        receiver=coordinates.receiver,
+        sender=coordinates.sender,
+        coordinates=torch.cat([coordinates.values, zero_rows]),
+        support_size=graphs.sizes[graphs.node_graph].to(zero_rows.dtype),
+        node_graph=graphs.node_graph,
+        row_weight=torch.cat([zero_rows.new_ones(coordinates.receiver.shape[0]), not_stored]),
+    )
+
+
+def hop_support(graphs: PackedGraphs, coordinates: Coordinates, hops: int) -> Pairs:
+    """Pairs with SPD ≤ hops, each node with itself included."""
+    require(hops >= 0, f"support is {hops} hops: give 0 or more.")
+    return _pairs(graphs, _restrict(graphs, coordinates, *pairs_within(graphs, hops)))
+
+
+def given_support(graphs: PackedGraphs, coordinates: Coordinates, pair_index: Tensor) -> Pairs:
+    """Exactly the pairs of `pair_index` [2, S], receivers above senders, in any order; a node may have none."""
+    check_index("pair_index", pair_index, graphs.num_nodes, "node numbers")
+    receiver, sender = pair_index
+    require(
+        bool((graphs.node_graph[receiver] == graphs.node_graph[sender]).all()),
+        "pair_index joins nodes of different graphs: a support lies within one graph, remove such pairs.",
+    )
+    keys = torch.unique(receiver * graphs.num_nodes + sender)
+    require(
+        keys.shape[0] == receiver.shape[0],
+        "pair_index repeats a pair: a support is a set, remove duplicates.",
+    )
+    return _pairs(graphs, _restrict(graphs, coordinates, keys // graphs.num_nodes, keys % graphs.num_nodes))
+
+
+def row_of(receiver: Tensor, sender: Tensor, pairs: Pairs | Coordinates, num_nodes: int) -> tuple[Tensor, Tensor]:
+    """Row of each pair (receiver, sender) among the stored ones, and whether it is stored at all."""
+    stored = pairs.receiver * num_nodes + pairs.sender
+    wanted = receiver * num_nodes + sender
+    row = torch.searchsorted(stored, wanted).clamp(max=max(stored.shape[0] - 1, 0))
+    found = stored[row] == wanted if stored.shape[0] else torch.zeros_like(wanted, dtype=torch.bool)
+    return row, found
+
+
+def _pairs(graphs: PackedGraphs, coordinates: Coordinates) -> Pairs:
+    rowptr = _rowptr(graphs, coordinates.receiver)
+    values = coordinates.values
+    dtype = values.dtype if values.is_floating_point() else torch.get_default_dtype()
+    return Pairs(
+        rowptr=rowptr,
+        receiver=coordinates.receiver,
+        sender=coordinates.sender,
+        coordinates=values,
+        support_size=rowptr.diff().to(dtype),
+        node_graph=graphs.node_graph,
+        row_weight=None,
+    )
+
+
+def _rowptr(graphs: PackedGraphs, receiver: Tensor) -> Tensor:
+    count = torch.bincount(receiver, minlength=graphs.num_nodes)
+    return torch.cat([count.new_zeros(1), count.cumsum(0)])
+
+
+def _restrict(graphs: PackedGraphs, coordinates: Coordinates, receiver: Tensor, sender: Tensor) -> Coordinates:
+    """The coordinates of the given pairs; a pair that a sparse encoding does not store is zero."""
+    row, found = row_of(receiver, sender, coordinates, graphs.num_nodes)
+    values = coordinates.values[row]
+    if not coordinates.complete:
+        values = values * found.unsqueeze(-1)
+    return Coordinates(receiver, sender, values, complete=False)
+
+
+def _with_edges(graphs: PackedGraphs, coordinates: Coordinates) -> Coordinates:
+    """Adds edges that no walk takes (weight zero, or an encoding of no step): they may carry attributes."""
+    receiver, sender = graphs.edge_index
+    _, found = row_of(receiver, sender, coordinates, graphs.num_nodes)
+    if bool(found.all()):
+        return coordinates
+    keys = torch.cat([coordinates.receiver, receiver]) * graphs.num_nodes
+    keys = torch.unique(keys + torch.cat([coordinates.sender, sender]))
+    return _restrict(graphs, coordinates, keys // graphs.num_nodes, keys % graphs.num_nodes)

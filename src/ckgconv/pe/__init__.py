@@ -1,0 +1,24 @@
+"""Graph → pseudo-coordinates: no parameters, any device."""
+
+from ckgconv.pe.distances import pairs_within, rd, spd
+from ckgconv.pe.rrwp import diagonal, rrwp, sparse_rrwp
+from ckgconv.pe.rwse import pair_rwse, rwse, sparse_rwse
+from ckgconv.pe.transforms import AddPairRWSE, AddRD, AddRRWP, AddRWSE, AddSparseRRWP, AddSPD
+
+__all__ = [
+    "AddPairRWSE",
+    "AddRD",
+    "AddRRWP",
+    "AddRWSE",
+    "AddSPD",
+    "AddSparseRRWP",
+    "diagonal",
+    "pair_rwse",
+    "pairs_within",
+    "rd",
+    "rrwp",
+    "rwse",
+    "sparse_rrwp",
+    "sparse_rwse",
+    "spd",
+]

@@ -1,0 +1,94 @@
+"""Shortest-path and resistance distance as pseudo-coordinates.
+
+    SPD_ij = length in hops of the shortest walk from i to j
+    RD_ij  = Γ_ii + Γ_jj - 2 Γ_ij,   Γ = (L + 11ᵀ/n)⁻¹ on each connected component
+
+Legend: G graphs, n nodes of the largest graph, P pairs.
+"""
+
+import torch
+from torch import Tensor
+
+from ckgconv.checks import require
+from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.layout import PairReader, adjacency, sparse_adjacency, sparse_matrix
+from ckgconv.pe.walk import working_dtype
+
+
+def spd(graphs: PackedGraphs, max_distance: int) -> Coordinates:
+    """Hop distances [P] int64, at most `max_distance`; unreachable pairs hold `max_distance` + 1.
+
+    Distances above `max_distance` are clipped to it, so that each value is a row of a table of max_distance + 2
+    rows and "unreachable" is never mistaken for a distance. Directed graphs: along the edges, not symmetric.
+    Weights do not count, except that an edge of weight zero is no edge. Self loops and duplicate edges change
+    nothing; a single node has distance 0 to itself.
+    """
+    require(max_distance >= 1, f"max_distance is {max_distance}: give at least 1 hop.")
+    pairs = PairReader(graphs)
+    edges = (adjacency(graphs, torch.float32) > 0).to(torch.float32)
+    distance = torch.zeros_like(edges, dtype=torch.int64)
+    reached = torch.eye(edges.shape[-1], device=edges.device).expand_as(edges)
+    for hops in range(1, edges.shape[-1]):
+        wider = ((reached @ edges + reached) > 0).to(torch.float32)
+        new = wider > reached
+        if not bool(new.any()):
+            break
+        distance = torch.where(new, hops, distance)
+        reached = wider
+    distance = distance.clamp(max=max_distance)
+    return pairs.coordinates(pairs.read(torch.where(reached > 0, distance, max_distance + 1)))
+
+
+def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
+    """Effective resistances [P, 1]: edges are resistors of conductance A_ij; across components infinite.
+
+    Computed in float64 whatever the dtype of the result: inverting L + 11ᵀ/n per component is well posed, where a
+    pseudo-inverse with a cut-off is not. Differentiable in the weights. Directions are ignored ((A + Aᵀ)/2); self
+    loops carry no current; parallel edges add their conductances; an edge of weight zero is no edge.
+    """
+    pairs = PairReader(graphs)
+    matrix = adjacency(graphs, torch.float64)
+    matrix = (matrix + matrix.mT) / 2
+    together = _same_component(matrix)
+    # A padded node is a component of its own, so that L + 11ᵀ/n is invertible on the padding too.
+    laplacian = torch.diag_embed(matrix.sum(-1)) - matrix
+    size = together.sum(-1, keepdim=True)
+    inverse = torch.linalg.inv(laplacian + together / size)
+    potential = inverse.diagonal(dim1=-2, dim2=-1)
+    resistance = potential.unsqueeze(-1) + potential.unsqueeze(-2) - inverse - inverse.mT
+    resistance = resistance.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)
+    resistance = resistance.masked_fill(together == 0, torch.inf)
+    return pairs.coordinates(pairs.read(resistance).unsqueeze(-1).to(dtype or working_dtype(graphs)))
+
+
+def pairs_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
+    """Receivers and senders of the pairs with SPD ≤ hops, sorted; never forms the n² pairs."""
+    nodes = torch.arange(graphs.num_nodes, device=graphs.edge_index.device)
+    shape = (graphs.num_nodes, graphs.num_nodes)
+    one_hop = sparse_adjacency(graphs, torch.float32)
+    # Walks of at most one step, so that the k-th power holds all walks of at most k steps.
+    indices = torch.cat([one_hop.indices(), nodes.expand(2, -1)], dim=1)
+    step = _pattern(sparse_matrix(indices, torch.ones(indices.shape[1], device=nodes.device), shape))
+    reached = sparse_matrix(nodes.expand(2, -1), torch.ones(graphs.num_nodes, device=nodes.device), shape)
+    for _ in range(hops):
+        reached = _pattern(torch.sparse.mm(reached, step))
+    receiver, sender = reached.indices()
+    return receiver, sender
+
+
+def _pattern(matrix: Tensor) -> Tensor:
+    """The matrix with ones in place of its values, so that counts of walks cannot overflow."""
+    matrix = matrix.coalesce()
+    return sparse_matrix(matrix.indices(), torch.ones_like(matrix.values()), (matrix.shape[0], matrix.shape[1]))
+
+
+def _same_component(matrix: Tensor) -> Tensor:
+    """[G, n, n] 1 where two nodes are connected, in as many squarings as the diameter has bits."""
+    reached = (matrix.detach() > 0).to(matrix.dtype) + torch.eye(
+        matrix.shape[-1], dtype=matrix.dtype, device=matrix.device
+    )
+    while True:
+        wider = ((reached @ reached) > 0).to(matrix.dtype)
+        if bool((wider == (reached > 0)).all()):
+            return wider
+        reached = wider

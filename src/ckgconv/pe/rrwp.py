@@ -1,0 +1,88 @@
+"""Relative random-walk probabilities (Section 3.2.1).
+
+    P_ij = [I, M, M², …]_ij,   M = D⁻¹A
+
+Legend: N nodes, P pairs, C channels. Defined for every graph:
+
+- directed: M is out-degree normalised and P_ij follows walks from i to j;
+- weighted: A holds the weights, rows of M still sum to one;
+- isolated nodes and single nodes: I alone, rows of M are zero;
+- disconnected: zero between components;
+- self loops: a walk may stay, M_ii > 0;
+- duplicate edges: their weights add up, so two parallel edges are one of weight two;
+- no edges: I alone.
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from ckgconv.checks import require
+from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.layout import PairReader
+from ckgconv.pe.walk import powers, sparse_powers, sparse_transition, transition, working_dtype
+
+Counting = Literal["published", "paper"]
+
+
+def rrwp(
+    graphs: PackedGraphs, steps: int, counting: Counting = "published", dtype: torch.dtype | None = None
+) -> Coordinates:
+    """P for every pair of every graph, Σ n² rows.
+
+    Args:
+        graphs: packed graphs on any device; differentiable in their edge weights.
+        steps: K.
+        counting: what K counts. "published": I, M¹ … M^K, as the published model (C = K + 1);
+            "paper": I, M¹ … M^(K-1), as the text of the paper (C = K).
+        dtype: of the result; by default that of the edge weights, or torch's default.
+    """
+    order = highest_power(steps, counting)
+    pairs = PairReader(graphs)
+    matrix = transition(graphs, dtype or working_dtype(graphs))
+    identity = (pairs.receiver == pairs.sender).to(matrix.dtype)
+    channels = [identity, *(pairs.read(power) for power in powers(matrix, order))]
+    return pairs.coordinates(torch.stack(channels, dim=-1))
+
+
+def sparse_rrwp(
+    graphs: PackedGraphs, steps: int, counting: Counting = "published", dtype: torch.dtype | None = None
+) -> Coordinates:
+    """The same values, but only the pairs that a walk of at most the highest power reaches, the diagonal included.
+
+    Time and memory are those of the reached pairs, not n²: for graphs whose pairs do not fit.
+    """
+    order = highest_power(steps, counting)
+    matrix = sparse_transition(graphs, dtype or working_dtype(graphs))
+    nodes = torch.arange(graphs.num_nodes, device=graphs.edge_index.device)
+    keys, values = [nodes * graphs.num_nodes + nodes], [matrix.new_ones(graphs.num_nodes).to_dense()]
+    for power in sparse_powers(matrix, order):
+        receiver, sender = power.indices()
+        keys.append(receiver * graphs.num_nodes + sender)
+        values.append(power.values())
+    stored, place = torch.cat(keys).unique(return_inverse=True)
+    table = torch.zeros(stored.shape[0], order + 1, dtype=matrix.dtype, device=stored.device)
+    channel = torch.arange(order + 1, device=stored.device).repeat_interleave(
+        torch.tensor([key.shape[0] for key in keys], device=stored.device)
+    )
+    table = table.index_put((place, channel), torch.cat(values))
+    receiver = stored // graphs.num_nodes
+    return Coordinates(receiver, stored % graphs.num_nodes, table, complete=False)
+
+
+def diagonal(coordinates: Coordinates, counting: Counting = "published") -> Tensor:
+    """Node part of RRWP: P_ii, [N, K]; the published model leaves out the constant first channel."""
+    values = coordinates.values[coordinates.receiver == coordinates.sender]
+    return values[:, 1:] if counting == "published" else values
+
+
+def highest_power(steps: int, counting: Counting) -> int:
+    """The exponent of the last channel."""
+    require(
+        counting in get_args(Counting),
+        f"counting is {counting!r}: choose one of {', '.join(get_args(Counting))}.",
+    )
+    order = steps if counting == "published" else steps - 1
+    require(order >= 0, f"steps is {steps} with counting {counting!r}: no channel is left, give more steps.")
+    return order

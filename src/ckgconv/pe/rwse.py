@@ -1,0 +1,42 @@
+"""Random-walk structural encoding: return probabilities.
+
+    RWSE(i) = [M, M², …, M^K]_ii           pair-RWSE(i, j) = RWSE(i) ‖ RWSE(j)
+
+Legend: N nodes, P pairs, K steps. The cases of `rrwp` hold: an isolated node returns with probability zero, a self
+loop returns at once, on a directed graph walks follow the edges, parallel edges add their weights.
+"""
+
+import torch
+from torch import Tensor
+
+from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.layout import all_pairs, read_nodes
+from ckgconv.pe.walk import powers, sparse_powers, sparse_transition, transition, working_dtype
+
+
+def rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
+    """[N, K] diagonals of M¹ … M^K; differentiable in the edge weights."""
+    matrix = transition(graphs, dtype or working_dtype(graphs))
+    diagonals = [power.diagonal(dim1=-2, dim2=-1) for power in powers(matrix, steps)]
+    return read_nodes(graphs, torch.stack([*diagonals], dim=-1)) if steps else matrix.new_zeros(graphs.num_nodes, 0)
+
+
+def sparse_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
+    """[N, K] the same, at the cost of the pairs that walks reach instead of n²."""
+    matrix = sparse_transition(graphs, dtype or working_dtype(graphs))
+    columns = [_diagonal(power, graphs.num_nodes) for power in sparse_powers(matrix, steps)]
+    return torch.stack(columns, dim=-1) if steps else matrix.new_zeros(graphs.num_nodes, 0).to_dense()
+
+
+def pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
+    """RWSE(i) ‖ RWSE(j) for every pair, [P, 2K]."""
+    receiver, sender = all_pairs(graphs)
+    encoding = rwse(graphs, steps, dtype)
+    return Coordinates(receiver, sender, torch.cat([encoding[receiver], encoding[sender]], dim=-1), complete=True)
+
+
+def _diagonal(matrix: Tensor, num_nodes: int) -> Tensor:
+    receiver, sender = matrix.indices()
+    on_diagonal = receiver == sender
+    values = matrix.values()
+    return values.new_zeros(num_nodes).index_put((receiver[on_diagonal],), values[on_diagonal])

@@ -1,0 +1,107 @@
+"""Pseudo-coordinates as PyG transforms, for people who precompute.
+
+Each writes tensors whose names PyG's `Batch` concatenates and renumbers by itself:
+
+    pair_index [2, P]      receivers above senders
+    pair_encoding [P, C]   coordinates of each pair ([P] int64 for SPD)
+    node_encoding [N, K]   return probabilities, the node part
+
+`CKGCN` and `CKGConv` use them where they are present instead of computing their own.
+"""
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.transforms import BaseTransform
+
+from ckgconv.graphs import Coordinates, PackedGraphs, pack
+from ckgconv.pe.distances import rd, spd
+from ckgconv.pe.rrwp import Counting, diagonal, rrwp, sparse_rrwp
+from ckgconv.pe.rwse import pair_rwse, rwse
+
+
+class AddRRWP(BaseTransform):  # type: ignore[misc]
+    """Relative random-walk probabilities of every pair, and their diagonal."""
+
+    def __init__(self, steps: int, counting: Counting = "published") -> None:
+        self.steps = steps
+        self.counting = counting
+
+    def encode(self, graphs: PackedGraphs) -> Coordinates:
+        return rrwp(graphs, self.steps, self.counting)
+
+    def forward(self, data: Data) -> Data:
+        coordinates = self.encode(packed(data))
+        data.node_encoding = diagonal(coordinates, self.counting)
+        return write(data, coordinates)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(steps={self.steps}, counting={self.counting!r})"
+
+
+class AddSparseRRWP(AddRRWP):
+    """The same, storing only the pairs that a walk reaches."""
+
+    def encode(self, graphs: PackedGraphs) -> Coordinates:
+        return sparse_rrwp(graphs, self.steps, self.counting)
+
+
+class AddRWSE(BaseTransform):  # type: ignore[misc]
+    """Return probabilities of each node; the node part beside SPD, RD and pair-RWSE."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def forward(self, data: Data) -> Data:
+        data.node_encoding = rwse(packed(data), self.steps)
+        return data
+
+    def __repr__(self) -> str:
+        return f"AddRWSE(steps={self.steps})"
+
+
+class AddPairRWSE(BaseTransform):  # type: ignore[misc]
+    """Return probabilities of both nodes of a pair."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def forward(self, data: Data) -> Data:
+        return write(data, pair_rwse(packed(data), self.steps))
+
+    def __repr__(self) -> str:
+        return f"AddPairRWSE(steps={self.steps})"
+
+
+class AddSPD(BaseTransform):  # type: ignore[misc]
+    """Shortest-path distance in hops."""
+
+    def __init__(self, max_distance: int) -> None:
+        self.max_distance = max_distance
+
+    def forward(self, data: Data) -> Data:
+        return write(data, spd(packed(data), self.max_distance))
+
+    def __repr__(self) -> str:
+        return f"AddSPD(max_distance={self.max_distance})"
+
+
+class AddRD(BaseTransform):  # type: ignore[misc]
+    """Resistance distance."""
+
+    def forward(self, data: Data) -> Data:
+        return write(data, rd(packed(data)))
+
+    def __repr__(self) -> str:
+        return "AddRD()"
+
+
+def packed(data: Data) -> PackedGraphs:
+    """The graphs of a PyG `Data` or `Batch`, checked."""
+    batch = getattr(data, "batch", None)
+    return pack(data.edge_index, batch, getattr(data, "edge_weight", None), data.num_nodes)
+
+
+def write(data: Data, coordinates: Coordinates) -> Data:
+    data.pair_index = torch.stack([coordinates.receiver, coordinates.sender])
+    data.pair_encoding = coordinates.values
+    return data

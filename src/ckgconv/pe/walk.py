@@ -1,0 +1,53 @@
+"""The random walk M = D⁻¹A (Section 3.2.1).
+
+M_ij is the probability that a walk at i steps to j. The receiver's degree normalises, so rows sum to one; rows of
+nodes without outgoing weight are zero. Directed graphs: D is the out-degree. Weighted graphs: A holds the weights.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from ckgconv.graphs import PackedGraphs
+from ckgconv.pe.layout import adjacency, sparse_adjacency, sparse_matrix
+
+
+def transition(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
+    """[G, n, n] M, zero-padded."""
+    matrix = adjacency(graphs, dtype)
+    return matrix / nonzero(matrix.sum(-1, keepdim=True))
+
+
+def sparse_transition(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
+    """[N, N] M, sparse, block diagonal over the graphs."""
+    matrix = sparse_adjacency(graphs, dtype)
+    degree = nonzero(graphs.degree(dtype))
+    values = matrix.values() / degree[matrix.indices()[0]]
+    return sparse_matrix(matrix.indices(), values, (graphs.num_nodes, graphs.num_nodes))
+
+
+def powers(matrix: Tensor, steps: int) -> Iterator[Tensor]:
+    """M¹, M², …, M^steps, padded."""
+    power = matrix
+    for step in range(steps):
+        power = power @ matrix if step else matrix
+        yield power
+
+
+def sparse_powers(matrix: Tensor, steps: int) -> Iterator[Tensor]:
+    """M¹, M², …, M^steps, sparse and coalesced."""
+    power = matrix
+    for step in range(steps):
+        power = torch.sparse.mm(power, matrix).coalesce() if step else matrix
+        yield power
+
+
+def nonzero(degree: Tensor) -> Tensor:
+    """Degrees with 0 replaced by 1: dividing a zero row by one leaves it zero, and so its gradient."""
+    return torch.where(degree > 0, degree, torch.ones_like(degree))
+
+
+def working_dtype(graphs: PackedGraphs) -> torch.dtype:
+    """The dtype of the edge weights, or torch's default where edges have none."""
+    return torch.get_default_dtype() if graphs.edge_weight is None else graphs.edge_weight.dtype
