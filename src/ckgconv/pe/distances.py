@@ -11,7 +11,8 @@ from torch import Tensor
 
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
-from ckgconv.pe.layout import PairReader, adjacency, sparse_adjacency, sparse_matrix
+from ckgconv.pe.layout import PairReader, adjacency, sparse_adjacency
+from ckgconv.pe.sparse import identity, sparse_matrix
 from ckgconv.pe.walk import working_dtype
 
 
@@ -27,7 +28,7 @@ def spd(graphs: PackedGraphs, max_distance: int) -> Coordinates:
     pairs = PairReader(graphs)
     edges = (adjacency(graphs, torch.float32) > 0).to(torch.float32)
     distance = torch.zeros_like(edges, dtype=torch.int64)
-    reached = torch.eye(edges.shape[-1], device=edges.device).expand_as(edges)
+    reached = torch.eye(edges.shape[-1], dtype=edges.dtype, device=edges.device).expand_as(edges)
     for hops in range(1, edges.shape[-1]):
         wider = ((reached @ edges + reached) > 0).to(torch.float32)
         new = wider > reached
@@ -63,23 +64,16 @@ def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
 
 def pairs_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
     """Receivers and senders of the pairs with SPD ≤ hops, sorted; never forms the n² pairs."""
-    nodes = torch.arange(graphs.num_nodes, device=graphs.edge_index.device)
-    shape = (graphs.num_nodes, graphs.num_nodes)
-    one_hop = sparse_adjacency(graphs, torch.float32)
+    edges = sparse_adjacency(graphs, torch.float32)
+    stay = identity(graphs.num_nodes, torch.float32, edges.values.device)
     # Walks of at most one step, so that the k-th power holds all walks of at most k steps.
-    indices = torch.cat([one_hop.indices(), nodes.expand(2, -1)], dim=1)
-    step = _pattern(sparse_matrix(indices, torch.ones(indices.shape[1], device=nodes.device), shape))
-    reached = sparse_matrix(nodes.expand(2, -1), torch.ones(graphs.num_nodes, device=nodes.device), shape)
+    row, column = torch.cat([edges.row, stay.row]), torch.cat([edges.column, stay.column])
+    step = sparse_matrix(row, column, torch.ones_like(row, dtype=torch.float32), graphs.num_nodes).pattern()
+    reached = stay
     for _ in range(hops):
-        reached = _pattern(torch.sparse.mm(reached, step))
-    receiver, sender = reached.indices()
-    return receiver, sender
-
-
-def _pattern(matrix: Tensor) -> Tensor:
-    """The matrix with ones in place of its values, so that counts of walks cannot overflow."""
-    matrix = matrix.coalesce()
-    return sparse_matrix(matrix.indices(), torch.ones_like(matrix.values()), (matrix.shape[0], matrix.shape[1]))
+        # Ones in place of counts of walks, which could overflow.
+        reached = (reached @ step).pattern()
+    return reached.row, reached.column
 
 
 def _same_component(matrix: Tensor) -> Tensor:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.sparse import SparseMatrix, sparse_matrix
 
 
 def adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
@@ -18,17 +19,12 @@ def adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
     return flat.index_add(0, cell, graphs.weights(dtype)).view(graphs.num_graphs, widest, widest)
 
 
-def sparse_adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
-    """[N, N] sparse, block diagonal over the graphs; entries of weight zero are left out."""
+def sparse_adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> SparseMatrix:
+    """A as an [N, N] matrix, block diagonal over the graphs; edges of weight zero are left out."""
     weights = graphs.weights(dtype)
     walkable = weights > 0
-    shape = (graphs.num_nodes, graphs.num_nodes)
-    return sparse_matrix(graphs.edge_index[:, walkable], weights[walkable], shape)
-
-
-def sparse_matrix(indices: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    """A coalesced sparse matrix: duplicates summed, indices sorted; the indices are known to be valid."""
-    return torch.sparse_coo_tensor(indices, values, shape, check_invariants=False).coalesce()
+    i, j = graphs.edge_index[:, walkable]
+    return sparse_matrix(i, j, weights[walkable], graphs.num_nodes)
 
 
 def local(graphs: PackedGraphs, nodes: Tensor) -> Tensor:

@@ -21,7 +21,8 @@ from torch import Tensor
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.layout import PairReader
-from ckgconv.pe.walk import powers, sparse_powers, sparse_transition, transition, working_dtype
+from ckgconv.pe.sparse import identity
+from ckgconv.pe.walk import powers, sparse_transition, transition, working_dtype
 
 Counting = Literal["published", "paper"]
 
@@ -41,8 +42,8 @@ def rrwp(
     order = highest_power(steps, counting)
     pairs = PairReader(graphs)
     matrix = transition(graphs, dtype or working_dtype(graphs))
-    identity = (pairs.receiver == pairs.sender).to(matrix.dtype)
-    channels = [identity, *(pairs.read(power) for power in powers(matrix, order))]
+    on_diagonal = (pairs.receiver == pairs.sender).to(matrix.dtype)
+    channels = [on_diagonal, *(pairs.read(power) for power in powers(matrix, order))]
     return pairs.coordinates(torch.stack(channels, dim=-1))
 
 
@@ -55,20 +56,14 @@ def sparse_rrwp(
     """
     order = highest_power(steps, counting)
     matrix = sparse_transition(graphs, dtype or working_dtype(graphs))
-    nodes = torch.arange(graphs.num_nodes, device=graphs.edge_index.device)
-    keys, values = [nodes * graphs.num_nodes + nodes], [matrix.new_ones(graphs.num_nodes).to_dense()]
-    for power in sparse_powers(matrix, order):
-        receiver, sender = power.indices()
-        keys.append(receiver * graphs.num_nodes + sender)
-        values.append(power.values())
-    stored, place = torch.cat(keys).unique(return_inverse=True)
-    table = torch.zeros(stored.shape[0], order + 1, dtype=matrix.dtype, device=stored.device)
-    channel = torch.arange(order + 1, device=stored.device).repeat_interleave(
-        torch.tensor([key.shape[0] for key in keys], device=stored.device)
-    )
-    table = table.index_put((place, channel), torch.cat(values))
-    receiver = stored // graphs.num_nodes
-    return Coordinates(receiver, stored % graphs.num_nodes, table, complete=False)
+    start = identity(graphs.num_nodes, matrix.values.dtype, matrix.values.device)
+    channels = [start, *powers(matrix, order)]
+    keys = torch.cat([channel.row * channel.size + channel.column for channel in channels])
+    stored, place = torch.unique(keys, return_inverse=True)
+    number = torch.cat([torch.full_like(channel.row, index) for index, channel in enumerate(channels)])
+    table = start.values.new_zeros(stored.shape[0], order + 1)
+    table = table.index_put((place, number), torch.cat([channel.values for channel in channels]))
+    return Coordinates(stored // graphs.num_nodes, stored % graphs.num_nodes, table, complete=False)
 
 
 def diagonal(coordinates: Coordinates, counting: Counting = "published") -> Tensor:

@@ -11,21 +11,23 @@ from torch import Tensor
 
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.layout import all_pairs, read_nodes
-from ckgconv.pe.walk import powers, sparse_powers, sparse_transition, transition, working_dtype
+from ckgconv.pe.sparse import SparseMatrix
+from ckgconv.pe.walk import powers, sparse_transition, transition, working_dtype
 
 
 def rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """[N, K] diagonals of M¹ … M^K; differentiable in the edge weights."""
     matrix = transition(graphs, dtype or working_dtype(graphs))
     diagonals = [power.diagonal(dim1=-2, dim2=-1) for power in powers(matrix, steps)]
-    return read_nodes(graphs, torch.stack([*diagonals], dim=-1)) if steps else matrix.new_zeros(graphs.num_nodes, 0)
+    padded = torch.stack(diagonals, dim=-1) if steps else matrix.new_zeros(*matrix.shape[:2], 0)
+    return read_nodes(graphs, padded)
 
 
 def sparse_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """[N, K] the same, at the cost of the pairs that walks reach instead of n²."""
     matrix = sparse_transition(graphs, dtype or working_dtype(graphs))
-    columns = [_diagonal(power, graphs.num_nodes) for power in sparse_powers(matrix, steps)]
-    return torch.stack(columns, dim=-1) if steps else matrix.new_zeros(graphs.num_nodes, 0).to_dense()
+    columns = [_diagonal(power) for power in powers(matrix, steps)]
+    return torch.stack(columns, dim=-1) if steps else matrix.values.new_zeros(graphs.num_nodes, 0)
 
 
 def pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
@@ -35,8 +37,6 @@ def pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None
     return Coordinates(receiver, sender, torch.cat([encoding[receiver], encoding[sender]], dim=-1), complete=True)
 
 
-def _diagonal(matrix: Tensor, num_nodes: int) -> Tensor:
-    receiver, sender = matrix.indices()
-    on_diagonal = receiver == sender
-    values = matrix.values()
-    return values.new_zeros(num_nodes).index_put((receiver[on_diagonal],), values[on_diagonal])
+def _diagonal(matrix: SparseMatrix) -> Tensor:
+    on_diagonal = matrix.row == matrix.column
+    return matrix.values.new_zeros(matrix.size).index_put((matrix.row[on_diagonal],), matrix.values[on_diagonal])

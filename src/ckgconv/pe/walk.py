@@ -5,12 +5,16 @@ nodes without outgoing weight are zero. Directed graphs: D is the out-degree. We
 """
 
 from collections.abc import Iterator
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 from ckgconv.graphs import PackedGraphs
-from ckgconv.pe.layout import adjacency, sparse_adjacency, sparse_matrix
+from ckgconv.pe.layout import adjacency, sparse_adjacency
+from ckgconv.pe.sparse import SparseMatrix
+
+Matrix = TypeVar("Matrix", Tensor, SparseMatrix)
 
 
 def transition(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
@@ -19,27 +23,18 @@ def transition(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
     return matrix / nonzero(matrix.sum(-1, keepdim=True))
 
 
-def sparse_transition(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
-    """[N, N] M, sparse, block diagonal over the graphs."""
+def sparse_transition(graphs: PackedGraphs, dtype: torch.dtype) -> SparseMatrix:
+    """M as an [N, N] matrix, block diagonal over the graphs."""
     matrix = sparse_adjacency(graphs, dtype)
     degree = nonzero(graphs.degree(dtype))
-    values = matrix.values() / degree[matrix.indices()[0]]
-    return sparse_matrix(matrix.indices(), values, (graphs.num_nodes, graphs.num_nodes))
+    return SparseMatrix(matrix.row, matrix.column, matrix.values / degree[matrix.row], matrix.size)
 
 
-def powers(matrix: Tensor, steps: int) -> Iterator[Tensor]:
-    """M¹, M², …, M^steps, padded."""
+def powers(matrix: Matrix, steps: int) -> Iterator[Matrix]:
+    """M¹, M², …, M^steps, padded or sparse."""
     power = matrix
     for step in range(steps):
         power = power @ matrix if step else matrix
-        yield power
-
-
-def sparse_powers(matrix: Tensor, steps: int) -> Iterator[Tensor]:
-    """M¹, M², …, M^steps, sparse and coalesced."""
-    power = matrix
-    for step in range(steps):
-        power = torch.sparse.mm(power, matrix).coalesce() if step else matrix
         yield power
 
 

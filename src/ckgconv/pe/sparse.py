@@ -1,0 +1,48 @@
+"""Square sparse matrices over the nodes of all graphs: just enough algebra for random walks.
+
+    (AB)_ij = Σ_k A_ik B_kj,   only entries with a k that links them are formed
+
+Plain gathers and sums: any device, differentiable in the values. Legend: N nodes, S entries.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class SparseMatrix:
+    """[N, N] with distinct entries sorted by row, then column."""
+
+    row: Tensor  # [S] int64
+    column: Tensor  # [S] int64
+    values: Tensor  # [S]
+    size: int
+
+    def __matmul__(self, other: "SparseMatrix") -> "SparseMatrix":
+        count = torch.bincount(other.row, minlength=self.size)
+        start = count.cumsum(0) - count
+        # Each entry (i, k) meets the whole row k of the other matrix.
+        meets = count[self.column]
+        left = torch.arange(self.row.shape[0], device=self.row.device).repeat_interleave(meets)
+        within = torch.arange(left.shape[0], device=left.device) - (meets.cumsum(0) - meets)[left]
+        right = start[self.column[left]] + within
+        return sparse_matrix(self.row[left], other.column[right], self.values[left] * other.values[right], self.size)
+
+    def pattern(self) -> "SparseMatrix":
+        """Ones in place of the values."""
+        return SparseMatrix(self.row, self.column, torch.ones_like(self.values), self.size)
+
+
+def sparse_matrix(row: Tensor, column: Tensor, values: Tensor, size: int) -> SparseMatrix:
+    """Entries in any order, repeated ones summed."""
+    key, place = torch.unique(row * size + column, return_inverse=True)
+    summed = values.new_zeros(key.shape[0]).index_add(0, place, values)
+    return SparseMatrix(key // size, key % size, summed, size)
+
+
+def identity(size: int, dtype: torch.dtype, device: torch.device) -> SparseMatrix:
+    """I."""
+    nodes = torch.arange(size, device=device)
+    return SparseMatrix(nodes, nodes, torch.ones(size, dtype=dtype, device=device), size)
