@@ -72,7 +72,7 @@ def check_weights(name: str, values: Tensor) -> None:
     check_finite(name, values)
     if values.numel() == 0:
         return
-    lowest = float(values.min())
+    lowest = float(values.detach().min())
     require(
         lowest >= 0,
         f"{name} contains {lowest}, but weights must be zero or positive, since a random walk takes an "

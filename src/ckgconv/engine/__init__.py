@@ -1,0 +1,1 @@
+"""Runs a recipe: optimiser and schedule."""

@@ -125,8 +125,9 @@ class CKGCN(nn.Module):
             return data
         require(getattr(data, "pos", None) is not None, f"data has no pos: give positions [N, {channels}].")
         check_shape("pos", data.pos, (data.num_nodes, channels), "give one position per node.")
-        check_floating("pos", data.pos, dtype)
-        check_finite("pos", data.pos)
+        for name in ("x", "pos"):
+            check_floating(name, data[name], dtype)
+            check_finite(name, data[name])
         data = data.clone()
         data.x = torch.cat([data.x, data.pos], dim=-1)
         return data

@@ -10,24 +10,16 @@ of them at once (a slice, x is [L, R, D]). Where all groups read the same input,
 Legend: L groups, R rows, D channels.
 """
 
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ckgconv.ops.batch_norm import affine, standardise, weighted_moments
+from ckgconv.ops.batch_norm import affine, weighted_batch_norm
 
 NormName = Literal["batch", "layer", "none"]
 Group = int | slice
-
-
-class Norm(Protocol):
-    """What a kernel and a block ask of a normalisation."""
-
-    def __call__(self, x: Tensor, row_weight: Tensor | None = None, group: Group = 0) -> Tensor: ...
-    def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor: ...
-    def finish(self, standardised: Tensor, group: Group) -> Tensor: ...
 
 
 class WeightedBatchNorm(nn.Module):
@@ -76,19 +68,16 @@ class WeightedBatchNorm(nn.Module):
         if isinstance(group, int) and (not self.training or (row_weight is None and x.shape[-2] > 1)):
             return self._native(x, group)
         if not self.training:
-            centred = standardise(x, self.running_mean[group], self.running_variance[group], self.epsilon)
-            return affine(centred, self.scale[group], self.shift[group])
-        mean, variance, total = weighted_moments(x, row_weight)
-        self._track(mean, variance, total, group)
-        return affine(standardise(x, mean, variance, self.epsilon), self.scale[group], self.shift[group])
+            factor = self.scale[group] * torch.rsqrt(self.running_variance[group] + self.epsilon)
+            return affine(x - self.running_mean[group].unsqueeze(-2), factor, self.shift[group])
+        return self._normalise(x, row_weight, self.scale[group], self.shift[group], group)
 
     def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor:
         """Statistics of x [R, D] taken once for all groups; in evaluation each group has its own, so x itself."""
         if not self.training:
             return x
-        mean, variance, total = weighted_moments(x, row_weight)
-        self._track(mean, variance, total, slice(None))
-        return standardise(x, mean, variance, self.epsilon)
+        ones = torch.ones_like(self.running_mean[0])
+        return self._normalise(x, row_weight, ones, torch.zeros_like(ones), slice(None))
 
     def finish(self, standardised: Tensor, group: Group) -> Tensor:
         """What `standardise` left to do for one group or for all: [R, D] → [R, D] or [L, R, D]."""
@@ -102,11 +91,13 @@ class WeightedBatchNorm(nn.Module):
         scale, shift = self.scale[group], self.shift[group]
         return F.batch_norm(x, mean, variance, scale, shift, self.training, self.momentum, self.epsilon)
 
-    @torch.no_grad()
-    def _track(self, mean: Tensor, variance: Tensor, total: Tensor, group: Group) -> None:
-        unbiased = variance * (total / (total - 1).clamp(min=1))
-        self.running_mean[group] = torch.lerp(self.running_mean[group], mean, self.momentum)
-        self.running_variance[group] = torch.lerp(self.running_variance[group], unbiased, self.momentum)
+    def _normalise(self, x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, tracked: Group) -> Tensor:
+        y, mean, variance, total = weighted_batch_norm(x, row_weight, scale, shift, self.epsilon)
+        with torch.no_grad():
+            unbiased = variance * (total / (total - 1).clamp(min=1))
+            self.running_mean[tracked] = torch.lerp(self.running_mean[tracked], mean, self.momentum)
+            self.running_variance[tracked] = torch.lerp(self.running_variance[tracked], unbiased, self.momentum)
+        return y
 
     def extra_repr(self) -> str:
         return f"{self.channels}, groups={self.groups}, initial_scale={self.initial_scale}"

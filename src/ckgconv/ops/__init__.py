@@ -1,0 +1,1 @@
+"""Pure tensor functions: the equation, and beside it what computes it faster."""

@@ -56,7 +56,7 @@ def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
     size = together.sum(-1, keepdim=True)
     inverse = torch.linalg.inv(laplacian + together / size)
     potential = inverse.diagonal(dim1=-2, dim2=-1)
-    resistance = potential.unsqueeze(-1) + potential.unsqueeze(-2) - inverse - inverse.mT
+    resistance = potential.unsqueeze(-1) + potential.unsqueeze(-2) - (inverse + inverse.mT)
     resistance = resistance.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)
     resistance = resistance.masked_fill(together == 0, torch.inf)
     return pairs.coordinates(pairs.read(resistance).unsqueeze(-1).to(dtype or working_dtype(graphs)))

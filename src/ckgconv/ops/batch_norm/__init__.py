@@ -1,5 +1,6 @@
-"""Weighted batch statistics."""
+"""Weighted batch normalisation; `naive` is the specification of `analytic`."""
 
-from ckgconv.ops.batch_norm.naive import affine, standardise, weighted_moments
+from ckgconv.ops.batch_norm.analytic import weighted_batch_norm
+from ckgconv.ops.batch_norm.naive import affine
 
-__all__ = ["affine", "standardise", "weighted_moments"]
+__all__ = ["affine", "weighted_batch_norm"]

@@ -1,6 +1,6 @@
-"""Batch statistics with a weight per row, as the equation reads.
+"""Batch normalisation with a weight per row, as the equation reads.
 
-    W = Σ_r w_r      μ = 1/W Σ_r w_r x_r      σ² = 1/W Σ_r w_r (x_r - μ)²
+    W = Σ_r w_r      μ = 1/W Σ_r w_r x_r      σ² = 1/W Σ_r w_r (x_r - μ)²      y = γ (x - μ)/√(σ² + ε) + β
 
 Legend: R rows, D channels, any leading dimensions (groups).
 """
@@ -18,15 +18,19 @@ def weighted_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tens
         variance, mean = torch.var_mean(x, dim=-2, correction=0)
         return mean, variance, torch.full((), x.shape[-2], dtype=x.dtype, device=x.device)
     total = row_weight.sum()
-    share = (row_weight / total).unsqueeze(-1)
-    mean = (share * x).sum(-2)
-    variance = (share * (x - mean.unsqueeze(-2)).square()).sum(-2)
+    share = row_weight / total
+    mean = share @ x
+    variance = share @ (x - mean.unsqueeze(-2)).square()
     return mean, variance, total
 
 
-def standardise(x: Tensor, mean: Tensor, variance: Tensor, epsilon: float) -> Tensor:
-    """(x - μ) / √(σ² + ε) for x [..., R, D]."""
-    return (x - mean.unsqueeze(-2)) * torch.rsqrt(variance + epsilon).unsqueeze(-2)
+def weighted_batch_norm(
+    x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """y [..., R, D], and μ, σ² [..., D], W of the batch."""
+    mean, variance, total = weighted_moments(x, row_weight)
+    standard = (x - mean.unsqueeze(-2)) * torch.rsqrt(variance + epsilon).unsqueeze(-2)
+    return affine(standard, scale, shift), mean, variance, total
 
 
 def affine(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

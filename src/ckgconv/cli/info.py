@@ -1,0 +1,36 @@
+"""`ckgconv info RECIPE`: what a recipe builds, parameters by component."""
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ckgconv.nn import CKGCN
+from ckgconv.recipes import RECIPES, recipe
+
+
+def info(
+    name: Annotated[str, typer.Argument(metavar="RECIPE", help=f"One of {', '.join(RECIPES)}.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")] = False,
+) -> None:
+    """Show the trainable parameters of a recipe's model, by component."""
+    chosen = recipe(name)
+    components = CKGCN.from_recipe(chosen).parameters_by_component()
+    total = sum(components.values())
+    if as_json:
+        print(json.dumps({"recipe": chosen.name, "parameters": {"trainable": total, "by_component": components}}))
+        return
+    model = chosen.model
+    table = Table(
+        title=f"{chosen.name}: {model.blocks} blocks of width {model.width}, {model.encoding} with {model.steps} "
+        f"steps, {model.support} support",
+    )
+    table.add_column("component")
+    table.add_column("trainable parameters", justify="right")
+    for component, count in components.items():
+        table.add_row(component.replace("_", " "), f"{count:,}")
+    table.add_section()
+    table.add_row("total", f"{total:,}")
+    Console().print(table)

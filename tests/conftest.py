@@ -1,0 +1,25 @@
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+# No deadline: the first call of an operation may compile or allocate; no stored examples: each run is the same.
+settings.register_profile("ckgconv", deadline=None, derandomize=True, max_examples=25)
+settings.load_profile("ckgconv")
+
+
+@pytest.fixture
+def double():
+    """Tests that need float64 everywhere."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.fixture(autouse=True)
+def _seed():
+    torch.manual_seed(0)

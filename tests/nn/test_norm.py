@@ -1,0 +1,117 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.autograd import gradcheck
+
+from ckgconv.nn.norm import GroupedLayerNorm, NoNorm, WeightedBatchNorm
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+def matched(channels):
+    """Ours and torch's, with the same non-trivial parameters."""
+    ours, theirs = WeightedBatchNorm(channels), nn.BatchNorm1d(channels)
+    nn.init.normal_(theirs.weight)
+    nn.init.normal_(theirs.bias)
+    with torch.no_grad():
+        ours.scale.copy_(theirs.weight)
+        ours.shift.copy_(theirs.bias)
+    return ours, theirs
+
+
+def assert_equal(ours, theirs, x, y, expected, gradient, expected_gradient, tolerance=1e-11):
+    for mine, yours in (
+        (y, expected),
+        (gradient, expected_gradient),
+        (ours.running_mean[0], theirs.running_mean),
+        (ours.running_variance[0], theirs.running_var),
+    ):
+        torch.testing.assert_close(mine, yours, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("weights", [None, "ones"])
+@pytest.mark.parametrize("training", [True, False])
+def test_equals_torch_where_weights_are_one(weights, training):
+    ours, theirs = matched(5)
+    ours.train(training)
+    theirs.train(training)
+    x = torch.randn(40, 5, requires_grad=True)
+    other = x.detach().clone().requires_grad_()
+    for _ in range(2):
+        y, expected = ours(x, torch.ones(40) if weights else None), theirs(other)
+    (gradient,) = torch.autograd.grad(y.square().sum() + y.sum(), x)
+    (expected_gradient,) = torch.autograd.grad(expected.square().sum() + expected.sum(), other)
+    assert_equal(ours, theirs, x, y, expected, gradient, expected_gradient)
+
+
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=12), st.integers(0, 2**31))
+def test_a_weight_counts_as_that_many_rows(weights, seed):
+    torch.manual_seed(seed)
+    weight = torch.tensor(weights)
+    if weight.sum() < 2:
+        weight[0] = 2
+    ours, theirs = matched(3)
+    x = torch.randn(len(weights), 3, requires_grad=True)
+    repeated = x.detach().repeat_interleave(weight, dim=0).requires_grad_()
+    y, expected = ours(x, weight.double()), theirs(repeated)
+    owner = torch.arange(len(weights)).repeat_interleave(weight)
+    torch.testing.assert_close(y[owner], expected, rtol=1e-11, atol=1e-11)
+    # A function of the repeated rows is the weighted one of ours, so gradients agree up to the weights.
+    (gradient,) = torch.autograd.grad((weight.unsqueeze(-1) * y.sin()).sum(), x)
+    (each,) = torch.autograd.grad(expected.sin().sum(), repeated)
+    summed = torch.zeros_like(x).index_add(0, owner, each)
+    torch.testing.assert_close(gradient, summed, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(ours.running_variance[0], theirs.running_var, rtol=1e-11, atol=1e-11)
+
+
+def test_padding_rows_do_not_count_and_may_hold_anything_finite():
+    norm, alone = WeightedBatchNorm(2), WeightedBatchNorm(2)
+    x = torch.randn(6, 2)
+    padded = torch.cat([x, torch.full((3, 2), 1e6)])
+    y = norm(padded, torch.tensor([1.0] * 6 + [0.0] * 3))
+    torch.testing.assert_close(y[:6], alone(x))
+    torch.testing.assert_close(norm.running_mean, alone.running_mean)
+
+
+def test_one_row_gives_the_shift_and_a_finite_running_variance():
+    norm = WeightedBatchNorm(2)
+    assert torch.equal(norm(torch.randn(1, 2)), torch.zeros(1, 2))
+    torch.testing.assert_close(norm.running_variance, torch.full((1, 2), 0.9))
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("kind", [WeightedBatchNorm, GroupedLayerNorm, NoNorm])
+def test_groups_at_once_equal_groups_one_by_one(kind, weighted, training):
+    together, apart = kind(4, 3).train(training), kind(4, 3).train(training)
+    for parameter, other in zip(together.parameters(), apart.parameters(), strict=True):
+        nn.init.normal_(parameter)
+        other.data.copy_(parameter.data)
+    weight = torch.rand(7) * 3 if weighted else None
+    x, shared = torch.randn(3, 7, 4), torch.randn(7, 4)
+    every = slice(None)
+    for _ in range(2):
+        at_once, from_shared = together(x, weight, every), together.standardise(shared, weight)
+        finished = together.finish(from_shared, every)
+        for group in range(3):
+            torch.testing.assert_close(apart(x[group], weight, group), at_once[group])
+        single = apart.standardise(shared, weight)
+        for group in range(3):
+            expected = finished[group] if finished.dim() == 3 else finished
+            torch.testing.assert_close(apart.finish(single, group), expected)
+    for name, buffer in together.named_buffers():
+        torch.testing.assert_close(dict(apart.named_buffers())[name], buffer)
+
+
+def test_gradcheck_with_weights():
+    norm = WeightedBatchNorm(3)
+    weight = torch.tensor([1.0, 0.0, 4.0, 2.0])
+    x = torch.randn(4, 3, requires_grad=True)
+    assert gradcheck(lambda rows: norm(rows, weight), (x,))
+
+
+def test_repr():
+    assert repr(WeightedBatchNorm(3)) == "WeightedBatchNorm(3, groups=1, initial_scale=1.0)"
+    assert repr(GroupedLayerNorm(3, 2)) == "GroupedLayerNorm(3, groups=2)"

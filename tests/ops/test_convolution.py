@@ -1,0 +1,75 @@
+import pytest
+import torch
+from graphs_for_tests import edge_lists, packed
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.autograd import gradcheck
+
+from ckgconv.ops.convolution import scaled_convolution, sparse_global_convolution
+from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
+from ckgconv.pairs import given_support, global_support
+from ckgconv.pe import rrwp, sparse_rrwp
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+def loop(x, psi, pairs):
+    """Eq. 4 as a loop."""
+    y = torch.zeros_like(x)
+    for row, (i, j) in enumerate(zip(pairs.receiver.tolist(), pairs.sender.tolist(), strict=True)):
+        y[i] += x[j] * psi[row] / pairs.support_size[i]
+    return y
+
+
+@given(st.lists(edge_lists(), min_size=1, max_size=3), st.integers(1, 4), st.integers(0, 2**31))
+def test_equals_the_sum_over_the_support(graphs, channels, seed):
+    torch.manual_seed(seed)
+    batch = packed(*graphs)
+    every = global_support(batch, rrwp(batch, 1))
+    keep = torch.rand(every.num_pairs) < 0.6  # some receivers lose all their pairs
+    pairs = given_support(batch, rrwp(batch, 1), torch.stack([every.receiver, every.sender])[:, keep])
+    x, psi = torch.randn(batch.num_nodes, channels), torch.randn(pairs.num_pairs, channels)
+    ours = scaled_convolution(x, psi, pairs.receiver, pairs.sender, pairs.support_size)
+    torch.testing.assert_close(ours, loop(x, psi, pairs), rtol=0, atol=1e-12)
+
+
+@given(st.lists(edge_lists(), min_size=1, max_size=3), st.integers(0, 2**31), st.booleans())
+def test_sparse_form_equals_dense_sum_and_softmax(graphs, seed, softmax):
+    torch.manual_seed(seed)
+    batch = packed(*graphs)
+    dense, sparse = global_support(batch, rrwp(batch, 2)), global_support(batch, sparse_rrwp(batch, 2))
+    x, background = torch.randn(batch.num_nodes, 3), torch.randn(batch.num_graphs, 3)[batch.node_graph]
+    psi = torch.randn(sparse.num_pairs, 3)
+    full = background[dense.receiver].clone()
+    key = dense.receiver * batch.num_nodes + dense.sender
+    full[torch.searchsorted(key, sparse.receiver * batch.num_nodes + sparse.sender)] = psi
+    if softmax:
+        full = support_softmax(full, dense.receiver, batch.num_nodes)
+        psi, background = sparse_global_softmax(psi, background, sparse.receiver, sparse.support_size)
+    expected = scaled_convolution(x, full, dense.receiver, dense.sender, dense.support_size)
+    ours = sparse_global_convolution(
+        x, psi, background, sparse.receiver, sparse.sender, sparse.support_size, sparse.node_graph
+    )
+    torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
+
+
+def test_softmax_sums_to_one_and_survives_large_values():
+    receiver = torch.tensor([0, 0, 0, 2])
+    weights = support_softmax(torch.tensor([[1000.0], [999.0], [-1000.0], [5.0]]), receiver, 3)
+    assert torch.isfinite(weights).all()
+    assert weights[:3].sum() == 1
+    assert weights[3] == 1
+
+
+def test_gradients():
+    receiver, sender = torch.tensor([0, 0, 1, 3]), torch.tensor([0, 2, 1, 3])
+    size, graph = torch.tensor([2.0, 1, 0, 1]), torch.tensor([0, 0, 0, 1])
+    x, psi = torch.randn(4, 2, requires_grad=True), torch.randn(4, 2, requires_grad=True)
+    background = torch.randn(4, 2, requires_grad=True)
+    n = torch.tensor([3.0, 3, 3, 1])
+    assert gradcheck(lambda *inputs: scaled_convolution(*inputs, receiver, sender, size), (x, psi))
+    assert gradcheck(
+        lambda *inputs: sparse_global_convolution(*inputs, receiver, sender, n, graph), (x, psi, background)
+    )
+    assert gradcheck(lambda values: support_softmax(values, receiver, 4), (psi,))
+    assert gradcheck(lambda *inputs: sparse_global_softmax(*inputs, receiver, n), (psi, background))

@@ -1,0 +1,102 @@
+import networkx
+import numpy as np
+import pytest
+import torch
+from graphs_for_tests import edge_lists, packed, random_edges
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.autograd import gradcheck
+
+from ckgconv import InputError, pack
+from ckgconv.pe import pairs_within, rd, spd
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+def directed(nodes, index):
+    graph = networkx.DiGraph()
+    graph.add_nodes_from(range(nodes))
+    graph.add_edges_from(index.T.tolist())
+    return graph
+
+
+@given(st.lists(edge_lists(), min_size=1, max_size=4), st.integers(1, 9))
+def test_hop_distance_equals_networkx(graphs, largest):
+    values, used = spd(packed(*graphs), largest).values, 0
+    for nodes, index in graphs:
+        lengths = dict(networkx.all_pairs_shortest_path_length(directed(nodes, index)))
+        expected = [min(lengths[i].get(j, np.inf), largest) for i in range(nodes) for j in range(nodes)]
+        reachable = [j in lengths[i] for i in range(nodes) for j in range(nodes)]
+        expected = [value if reach else largest + 1 for value, reach in zip(expected, reachable, strict=True)]
+        assert values[used : used + nodes**2].tolist() == expected
+        used += nodes**2
+
+
+@given(st.lists(edge_lists(), min_size=1, max_size=4), st.integers(0, 4))
+def test_pairs_within_are_those_of_small_distance(graphs, hops):
+    batch = packed(*graphs)
+    distances = spd(batch, 20)
+    near = distances.values <= hops
+    receiver, sender = pairs_within(batch, hops)
+    assert torch.equal(receiver, distances.receiver[near])
+    assert torch.equal(sender, distances.sender[near])
+
+
+@given(edge_lists(), st.integers(0, 2**31))
+def test_resistance_equals_networkx_on_each_component(graph, seed):
+    nodes, index = graph
+    weights = torch.rand(index.shape[1], generator=torch.Generator().manual_seed(seed)) + 0.1
+    # Both directions, so that (A + Aᵀ)/2 has the weights below; a filler graph tests the padding.
+    both = torch.cat([index, index.flip(0)], dim=1)
+    filler = random_edges(12, 30, 0)
+    all_weights = torch.cat([weights, weights, torch.ones(filler.shape[1])])
+    values = rd(packed((nodes, both), (12, filler), weights=all_weights)).values[: nodes**2].view(nodes, nodes)
+    conductance = networkx.Graph()
+    conductance.add_nodes_from(range(nodes))
+    for (i, j), weight in zip(index.T.tolist(), weights.tolist(), strict=True):
+        if i != j:
+            before = conductance.get_edge_data(i, j, {"weight": 0.0})["weight"]
+            conductance.add_edge(i, j, weight=before + weight)
+    for i in range(nodes):
+        component = networkx.node_connected_component(conductance, i)
+        part = conductance.subgraph(component)
+        for j in range(nodes):
+            if j not in component:
+                assert values[i, j] == torch.inf
+            elif i == j:
+                assert values[i, j] == 0
+            else:
+                exact = networkx.resistance_distance(part, i, j, weight="weight", invert_weight=False)
+                assert abs(values[i, j] - exact) < 1e-8
+
+
+def test_resistance_of_a_path_is_its_length_to_the_last_digits():
+    nodes = 60
+    path = torch.stack([torch.arange(nodes - 1), torch.arange(1, nodes)])
+    values = rd(pack(torch.cat([path, path.flip(0)], dim=1), num_nodes=nodes)).values.view(nodes, nodes)
+    steps = torch.arange(nodes).double()
+    torch.testing.assert_close(values, (steps - steps.unsqueeze(-1)).abs(), rtol=0, atol=1e-9)
+    assert torch.equal(values, values.mT)
+
+
+def test_zero_weight_is_no_edge():
+    index, weight = torch.tensor([[0, 1], [1, 0]]), torch.zeros(2)
+    graphs = pack(index, num_nodes=2, edge_weight=weight)
+    assert spd(graphs, 3).values.tolist() == [0, 4, 4, 0]
+    assert rd(graphs).values.flatten().tolist() == [0, torch.inf, torch.inf, 0]
+
+
+def test_gradient_of_resistance_in_the_weights():
+    index = torch.tensor([[0, 1, 2, 0, 4], [1, 2, 3, 3, 4]])
+    weights = torch.rand(5, requires_grad=True)
+
+    def finite(weight):
+        values = rd(pack(index, num_nodes=5, edge_weight=weight)).values
+        return values[torch.isfinite(values)]
+
+    assert gradcheck(finite, (weights,))
+
+
+def test_refuses_no_distance():
+    with pytest.raises(InputError, match="max_distance is 0"):
+        spd(pack(random_edges(3, 2, 0), num_nodes=3), 0)

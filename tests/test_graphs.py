@@ -1,0 +1,48 @@
+import pytest
+import torch
+
+from ckgconv import InputError, pack
+
+
+def edges(*pairs):
+    return torch.tensor(pairs, dtype=torch.int64).reshape(-1, 2).T
+
+
+def test_pack_numbers_graphs_and_degrees():
+    graphs = pack(edges((0, 1), (1, 0), (2, 2)), torch.tensor([0, 0, 1, 1]))
+    assert graphs.num_graphs == 2
+    assert graphs.node_ptr.tolist() == [0, 2, 4]
+    assert graphs.sizes.tolist() == [2, 2]
+    assert graphs.degree(torch.float64).tolist() == [1, 1, 1, 0]
+
+
+def test_degree_adds_weights_of_parallel_edges():
+    graphs = pack(edges((0, 1), (0, 1)), num_nodes=2, edge_weight=torch.tensor([0.5, 2.0]))
+    assert graphs.degree(torch.float32).tolist() == [2.5, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (dict(edge_index=edges((0, 5)), num_nodes=2), ["edge_index", "5", "0 … 1"]),
+        (dict(edge_index=edges((0, -1)), num_nodes=2), ["edge_index", "-1"]),
+        (dict(edge_index=edges((0, 1)).int(), num_nodes=2), ["edge_index", "int32", "long()"]),
+        (dict(edge_index=torch.zeros(3, 2).long(), num_nodes=2), ["edge_index", "[3, 2]"]),
+        (dict(edge_index=edges(), num_nodes=0), ["empty"]),
+        (dict(edge_index=edges()), ["num_nodes"]),
+        (dict(edge_index=edges((0, 1)), batch=torch.tensor([0, 1])), ["edge_index", "different graphs"]),
+        (dict(edge_index=edges(), batch=torch.tensor([1, 0])), ["batch", "ascending"]),
+        (dict(edge_index=edges(), batch=torch.tensor([0, 0, 2])), ["batch", "graph 1", "no node"]),
+        (dict(edge_index=edges(), batch=torch.tensor([0.0])), ["batch", "float32"]),
+        (dict(edge_index=edges((0, 1)), num_nodes=2, edge_weight=torch.tensor([-1.0])), ["edge_weight", "-1.0"]),
+        (dict(edge_index=edges((0, 1)), num_nodes=2, edge_weight=torch.tensor([torch.nan])), ["edge_weight", "nan"]),
+        (dict(edge_index=edges((0, 1)), num_nodes=2, edge_weight=torch.tensor([1])), ["edge_weight", "int64"]),
+        (dict(edge_index=edges((0, 1)), num_nodes=2, edge_weight=torch.ones(2)), ["edge_weight", "[2]"]),
+    ],
+)
+def test_bad_graphs_are_refused_with_a_sentence(arguments, words):
+    with pytest.raises(InputError) as refusal:
+        pack(**arguments)
+    for word in words:
+        assert word in str(refusal.value)
+    assert str(refusal.value).endswith(".")
