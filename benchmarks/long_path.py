@@ -1,7 +1,7 @@
 """One training step on a path of 20,000 nodes with RRWP-8 and sparse global support: time and peak memory.
 
-The ZINC recipe with two blocks of width 32; memory grows with blocks × width. The dense form would store 400,000,000 pairs: 14.4 GB of
-coordinates before the first kernel value.
+The ZINC recipe with two blocks of width 32; memory grows with blocks × width. The dense form would store
+400,000,000 pairs: 14.4 GB of coordinates before the first kernel value.
 
     python benchmarks/long_path.py
 """

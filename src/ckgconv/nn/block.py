@@ -11,6 +11,7 @@ from ckgconv.nn.conv import KernelConvolution
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.kernel import KernelValues
 from ckgconv.nn.norm import NORMS, NormName
+from ckgconv.ops.dropout import dropout
 
 
 class CKGConvBlock(nn.Module):
@@ -55,7 +56,7 @@ class CKGConvBlock(nn.Module):
         return x
 
     def _drop(self, x: Tensor) -> Tensor:
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
     def extra_repr(self) -> str:
         return f"dropout={self.dropout}"

@@ -1,0 +1,15 @@
+"""Dropout: packed random numbers on a CPU, the library's kernel elsewhere."""
+
+from torch import Tensor
+
+from ckgconv.ops.dropout import naive, packed
+
+
+def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
+    """x in evaluation or where nothing is dropped; otherwise entries kept with probability 1 - p, scaled."""
+    if not training or probability == 0.0:
+        return x
+    return (packed if x.device.type == "cpu" else naive).dropout(x, probability)
+
+
+__all__ = ["dropout"]

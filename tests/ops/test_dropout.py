@@ -1,0 +1,47 @@
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from ckgconv.ops.dropout import dropout, naive, packed
+
+
+@pytest.mark.parametrize("operation", [naive.dropout, packed.dropout])
+@pytest.mark.parametrize("probability", [0.05, 0.1, 0.5, 0.9])
+def test_share_and_expectation(operation, probability):
+    x = torch.full((400, 501), 3.0, dtype=torch.float64)
+    y = operation(x, probability)
+    assert (y != 0).double().mean().item() == pytest.approx(1 - probability, abs=5e-3)
+    assert y.mean().item() == pytest.approx(3, rel=3e-2)
+    assert len(y.unique()) == 2
+    # Neighbouring decisions share a random number but not its bits.
+    kept = (y != 0).double()
+    together = (kept[:, :-1] * kept[:, 1:]).mean().item()
+    assert together == pytest.approx((1 - probability) ** 2, abs=5e-3)
+
+
+@pytest.mark.parametrize("operation", [naive.dropout, packed.dropout])
+def test_gradient_passes_the_same_mask(operation):
+    x = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
+
+    def run(values):
+        torch.manual_seed(3)
+        return operation(values, 0.4)
+
+    assert gradcheck(run, (x,))
+
+
+def test_edges_of_the_range():
+    x = torch.randn(3, 3)
+    assert dropout(x, 0.5, training=False) is x
+    assert dropout(x, 0.0, training=True) is x
+    assert packed.dropout(x, 1e-9) is x
+    assert not dropout(x, 1.0, training=True).any()
+    assert dropout(torch.zeros(0, 3), 0.5, training=True).shape == (0, 3)
+
+
+def test_follows_the_seed():
+    x = torch.ones(50, 3)
+    torch.manual_seed(7)
+    first = dropout(x, 0.5, training=True)
+    torch.manual_seed(7)
+    assert torch.equal(dropout(x, 0.5, training=True), first)
