@@ -1,0 +1,48 @@
+"""The recorded numbers on every device of the machine: predictions, gradients, running statistics, all encodings."""
+
+import pytest
+import torch
+from golden import Golden, small_recipe
+from graphs_for_tests import molecules
+
+from ckgconv import CKGCN
+from ckgconv.tasks.losses import l1, weighted_binary
+
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+CASES = [
+    ("ckgcn_zinc_small.npz", "zinc", "global", "rrwp"),
+    ("ckgcn_zinc_small.npz", "zinc", "sparse_global", "rrwp"),
+    ("ckgcn_khop_small.npz", "khop", 2, "rrwp"),
+    ("ckgcn_pattern_small.npz", "pattern", "global", "rrwp"),
+    ("ckgcn_pe_small.npz", "spd", "global", "spd"),
+    ("ckgcn_pe_small.npz", "rd", "global", "rd"),
+    ("ckgcn_pe_small.npz", "rwse", "global", "pair_rwse"),
+]
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1]}-{case[2]}")
+def test_recorded_training_pass(device, case):
+    golden = Golden(*case)
+    data, model = golden.data(torch.float64).to(device), golden.model(torch.float64).to(device).train()
+    prediction = model(data)
+    loss = (weighted_binary if case[1] == "pattern" else l1)(prediction, data.y)
+    loss.backward()
+    torch.testing.assert_close(prediction.cpu(), torch.from_numpy(golden.arrays["train/pred"]), rtol=0, atol=1e-9)
+    gradients, buffers = golden.named("grad/"), golden.named("buffer_after_train_forward/")
+    for name, parameter in model.named_parameters():
+        if name in gradients:
+            torch.testing.assert_close(parameter.grad.cpu(), gradients[name], rtol=0, atol=1e-9)
+    for name, buffer in model.named_buffers():
+        torch.testing.assert_close(buffer.cpu(), buffers[name], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_dropout_trains_on_the_device(device):
+    recipe = small_recipe("zinc", "sparse_global", "rrwp")
+    model = CKGCN(recipe).to(device)
+    model.kernel.kernel_dropout = 0.5
+    model(molecules(5, 9).to(device)).sum().backward()
+    assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
