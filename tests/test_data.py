@@ -12,12 +12,8 @@ def test_zinc_counts():
     assert data.num_graphs == 12_000
     assert data.x.shape == (277_864, 1)
     assert data.edge_index.shape == (2, 597_970)
-    assert {name: len(numbers) for name, numbers in data.splits.items()} == {
-        "train": 10_000,
-        "val": 1_000,
-        "test": 1_000,
-    }
-    target = data.y[data.splits["train"]]
+    assert [len(data.split(name)) for name in ("train", "val", "test")] == [10_000, 1_000, 1_000]
+    target = data.y[data.train]
     assert target.mean().item() == pytest.approx(0.0153, abs=1e-4)
     assert target.min().item() == pytest.approx(-42.04, abs=0.01)
 

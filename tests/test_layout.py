@@ -14,7 +14,7 @@ ROOMS = {
     "graphs": LEAF,
     "recipe": set(),
     "recipes": LEAF | {"recipe"},
-    "data": LEAF | {"graphs"},
+    "data": LEAF | {"graphs", "recipe"},
     "pe": LEAF | {"graphs"},
     "pairs": LEAF | {"graphs", "pe"},
     "ops": set(),

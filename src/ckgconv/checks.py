@@ -1,7 +1,9 @@
 """Refusals. Each is a sentence: which argument, which value, what to do.
 
-Every check runs before the first computation, so that nothing fails inside a kernel.
+Checks run before the parameters are touched, so that nothing fails inside a kernel.
 """
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -32,8 +34,7 @@ def check_floating(name: str, values: Tensor, dtype: torch.dtype) -> None:
     """Refuse features whose dtype is not that of the parameters."""
     require(
         values.dtype == dtype,
-        f"{name} has dtype {values.dtype}, the model's parameters have {dtype}: "
-        f"convert with {name}.to({dtype}) or the model with model.to({values.dtype}).",
+        f"{name} has dtype {values.dtype}, the model's parameters have {dtype}: convert with {name}.to({dtype}).",
     )
 
 
@@ -52,6 +53,27 @@ def check_index(name: str, values: Tensor, upper: int, meaning: str) -> None:
         f"{name} contains {worst}, but {meaning} must lie in 0 … {upper - 1}: "
         f"renumber {name} or enlarge what it points into.",
     )
+
+
+def check_device(**tensors: Tensor | None) -> None:
+    """Refuse tensors of one call that lie on different devices."""
+    places = {name: str(tensor.device) for name, tensor in tensors.items() if tensor is not None}
+    require(
+        len(set(places.values())) <= 1,
+        "The inputs lie on different devices ("
+        + ", ".join(f"{name} on {place}" for name, place in places.items())
+        + "): move them to one.",
+    )
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Refuse a name that is none of the choices."""
+    require(value in choices, f"{name} is {value!r}: choose one of {', '.join(str(choice) for choice in choices)}.")
+
+
+def check_probability(name: str, value: float) -> None:
+    """Refuse a dropout outside 0 … 1."""
+    require(0.0 <= value <= 1.0, f"{name} is {value}: a probability lies between 0 and 1.")
 
 
 def check_shape(name: str, values: Tensor, shape: tuple[int | None, ...], remedy: str) -> None:

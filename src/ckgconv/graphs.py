@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ckgconv.checks import check_index, check_shape, check_weights, require
+from ckgconv.checks import check_device, check_index, check_shape, check_weights, require
 
 
 @dataclass(frozen=True)
@@ -129,6 +129,7 @@ def pack(
         num_nodes: N, needed where `batch` is None.
     """
     check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
+    check_device(edge_index=edge_index, batch=batch, edge_weight=edge_weight)
     if batch is None:
         require(num_nodes is not None, "Neither batch nor num_nodes was given: name the number of nodes.")
         batch = torch.zeros(num_nodes or 0, dtype=torch.int64, device=edge_index.device)

@@ -5,6 +5,22 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
+class DataRecipe:
+    """Which graphs, and how they are split.
+
+    `name` is a data set of `ckgconv data list`, a packed .npz file, a folder with train.npz, val.npz and test.npz, or a
+    CSV of molecules.
+    """
+
+    name: str
+    limit: int | None = None  # the first graphs of each split
+    smiles: str = "smiles"  # CSV: column of the molecules
+    targets: tuple[str, ...] = ()  # CSV: columns of the targets
+    split: Literal["official", "random", "scaffold"] = "official"  # CSV: random or scaffold
+    split_seed: int = 0  # CSV: seed of the random split
+
+
+@dataclass(frozen=True)
 class AttributeRecipe:
     """How raw attributes of nodes or edges become vectors.
 
@@ -64,7 +80,7 @@ class TrainingRecipe:
     """Optimiser, schedule, loss, metric."""
 
     loss: Literal["l1", "cross_entropy", "weighted_cross_entropy", "weighted_binary", "binary"]
-    metric: Literal["mae", "accuracy", "sbm_accuracy", "average_precision"]
+    metric: Literal["mae", "accuracy", "sbm_accuracy", "average_precision", "auroc"]
     epochs: int
     warmup_epochs: int
     batch_size: int
@@ -72,6 +88,8 @@ class TrainingRecipe:
     min_learning_rate: float = 1e-4
     weight_decay: float = 1e-5
     clip_norm: float = 1.0
+    scale_targets: bool = False  # train on (y - mean) / s.d. of the training split; metrics stay in the user's units
+    patience: int | None = None  # stop after so many epochs without a better validation metric
 
 
 @dataclass(frozen=True)
@@ -79,6 +97,6 @@ class Recipe:
     """A named run: data set, model, training."""
 
     name: str
-    data: str
+    data: DataRecipe
     model: ModelRecipe
     training: TrainingRecipe

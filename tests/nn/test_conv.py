@@ -84,6 +84,36 @@ def test_precomputed_and_given_pairs():
     assert not torch.allclose(y[0], alone)
     with pytest.raises(InputError, match=r"pairs.coordinates has shape"):
         conv(X, EDGES, pairs=global_support(graphs, rrwp(graphs, 2)))
+    with pytest.raises(InputError, match=r"pairs.coordinates has dtype torch.float32"):
+        conv(X, EDGES, pairs=global_support(graphs, rrwp(graphs, 3, dtype=torch.float32)))
+    others = packed((3, random_edges(3, 2, 0)), (4, random_edges(4, 2, 0)))
+    with pytest.raises(InputError, match="other graphs"):
+        conv(X, EDGES, pairs=global_support(others, rrwp(others, 3)))
+
+
+def test_empty_support_leaves_the_statistics_alone():
+    conv, graphs = CKGConv(4, 4, steps=2), pack(EDGES, num_nodes=7)
+    empty = given_support(graphs, rrwp(graphs, 2), torch.zeros(2, 0, dtype=torch.int64))
+    assert torch.isfinite(conv(X, EDGES, pairs=empty)).all()
+    assert all(torch.isfinite(buffer).all() for buffer in conv.buffers())
+
+
+def test_gradient_at_weight_zero_is_finite():
+    weights = torch.tensor([0.0, 1.0], requires_grad=True)
+    edges = torch.tensor([[0, 1], [1, 0]])
+    CKGConv(4, 4)(X[:2], edges, edge_weight=weights).sum().backward()
+    assert torch.isfinite(weights.grad).all()
+
+
+@pytest.mark.parametrize("pe", ["rrwp", "spd", "rd", "pair_rwse"])
+@pytest.mark.parametrize("support", ["global", 2])
+def test_mixed_precision(pe, support):
+    torch.set_default_dtype(torch.float32)
+    conv = CKGConv(4, 4, pe=pe, steps=3, support=support, edge_dim=1)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = conv(X.float(), EDGES, torch.randn(EDGES.shape[1]))
+    y.float().sum().backward()
+    assert torch.isfinite(y).all()
 
 
 def test_given_kernel_sees_coordinates_then_edge_attributes():
@@ -106,6 +136,15 @@ def test_given_kernel_with_batch_statistics_needs_every_pair():
     CKGConv(4, 4, steps=2, kernel=kernel)(X, EDGES)
     with pytest.raises(InputError, match="batch statistics"):
         CKGConv(4, 4, steps=2, kernel=kernel, support="sparse_global")
+    graphs = pack(EDGES, num_nodes=7)
+    with pytest.raises(InputError, match="batch statistics"):
+        CKGConv(4, 4, steps=2, kernel=kernel)(X, EDGES, pairs=global_support(graphs, sparse_rrwp(graphs, 2)))
+    with pytest.raises(InputError, match=r"The kernel's result has shape \[49, 1\]"):
+        CKGConv(4, 4, steps=2, kernel=nn.Linear(3, 1))(X, EDGES)
+    with pytest.raises(InputError, match="would not be read"):
+        CKGConv(4, 4, steps=2, kernel=kernel, kernel_blocks=1)
+    distances = CKGConv(4, 4, pe="spd", kernel=nn.Linear(1, 4))(X, EDGES)
+    assert distances.shape == (7, 4)
     alone = CKGConv(4, 4, steps=2, kernel=nn.Linear(3, 4), support="sparse_global")
     dense = CKGConv(4, 4, steps=2, kernel=nn.Linear(3, 4))
     dense.load_state_dict(alone.state_dict())
@@ -167,6 +206,14 @@ def test_bad_construction_is_refused():
         CKGConv(4, 4, degree_scaler="both")
     with pytest.raises(InputError, match="not into 'rd'"):
         CKGConv(4, 4, pe="rd", degree_scaler="coordinates")
+    with pytest.raises(InputError, match="not into 'rd'"):
+        CKGConv(4, 4, pe="rd", degree_scaler="coordinates", kernel=nn.Linear(1, 4))
+    with pytest.raises(InputError, match="norm is 'instance'"):
+        CKGConv(4, 4, kernel_norm="instance")
+    with pytest.raises(InputError, match=r"kernel_dropout is 1.5"):
+        CKGConv(4, 4, kernel_dropout=1.5)
+    with pytest.raises(InputError, match="-1 blocks"):
+        CKGConv(4, 4, kernel_blocks=-1)
 
 
 def test_reset_parameters_and_repr():

@@ -112,6 +112,25 @@ def test_gradcheck_with_weights():
     assert gradcheck(lambda rows: norm(rows, weight), (x,))
 
 
+def test_no_row_that_counts_changes_no_statistics():
+    norm = WeightedBatchNorm(2)
+    assert norm(torch.zeros(0, 2)).shape == (0, 2)
+    assert torch.isfinite(norm(torch.randn(3, 2), torch.zeros(3))).all()
+    assert torch.equal(norm.running_mean, torch.zeros(1, 2))
+    assert torch.equal(norm.running_variance, torch.ones(1, 2))
+
+
+def test_float32_statistics_of_many_skewed_rows():
+    x = torch.rand(300_000, 3, dtype=torch.float64) ** 40
+    x[::1000] *= 300
+    weights = torch.ones(300_000)
+    for rows in (None, weights):
+        norm = WeightedBatchNorm(3).float()
+        norm(x.float(), None if rows is None else rows.float())
+        expected = 0.9 + 0.1 * x.var(0)
+        torch.testing.assert_close(norm.running_variance[0].double(), expected, rtol=1e-5, atol=0)
+
+
 def test_repr():
     assert repr(WeightedBatchNorm(3)) == "WeightedBatchNorm(3, groups=1, initial_scale=1.0)"
     assert repr(GroupedLayerNorm(3, 2)) == "GroupedLayerNorm(3, groups=2)"

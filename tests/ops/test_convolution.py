@@ -61,12 +61,20 @@ def test_softmax_sums_to_one_and_survives_large_values():
     assert weights[3] == 1
 
 
+def test_background_of_no_pair_has_no_say():
+    weights, others = sparse_global_softmax(
+        torch.tensor([[-200.0]]), torch.zeros(1, 1), torch.tensor([0]), torch.ones(1)
+    )
+    assert weights.item() == 1
+    assert others.item() == 0
+
+
 def test_gradients():
     receiver, sender = torch.tensor([0, 0, 1, 3]), torch.tensor([0, 2, 1, 3])
     size, graph = torch.tensor([2.0, 1, 0, 1]), torch.tensor([0, 0, 0, 1])
     x, psi = torch.randn(4, 2, requires_grad=True), torch.randn(4, 2, requires_grad=True)
     background = torch.randn(4, 2, requires_grad=True)
-    n = torch.tensor([3.0, 3, 3, 1])
+    n = torch.tensor([3.0, 3, 3, 2])
     assert gradcheck(lambda *inputs: scaled_convolution(*inputs, receiver, sender, size), (x, psi))
     assert gradcheck(
         lambda *inputs: sparse_global_convolution(*inputs, receiver, sender, n, graph), (x, psi, background)

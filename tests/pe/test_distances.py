@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from ckgconv import InputError, pack
-from ckgconv.pe import pairs_within, rd, spd
+from ckgconv.pe import UNREACHABLE, pairs_within, rd, spd
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -27,7 +27,7 @@ def test_hop_distance_equals_networkx(graphs, largest):
         lengths = dict(networkx.all_pairs_shortest_path_length(directed(nodes, index)))
         expected = [min(lengths[i].get(j, np.inf), largest) for i in range(nodes) for j in range(nodes)]
         reachable = [j in lengths[i] for i in range(nodes) for j in range(nodes)]
-        expected = [value if reach else largest + 1 for value, reach in zip(expected, reachable, strict=True)]
+        expected = [value if reach else UNREACHABLE for value, reach in zip(expected, reachable, strict=True)]
         assert values[used : used + nodes**2].tolist() == expected
         used += nodes**2
 
@@ -36,7 +36,7 @@ def test_hop_distance_equals_networkx(graphs, largest):
 def test_pairs_within_are_those_of_small_distance(graphs, hops):
     batch = packed(*graphs)
     distances = spd(batch, 20)
-    near = distances.values <= hops
+    near = (distances.values <= hops) & (distances.values != UNREACHABLE)
     receiver, sender = pairs_within(batch, hops)
     assert torch.equal(receiver, distances.receiver[near])
     assert torch.equal(sender, distances.sender[near])
@@ -82,7 +82,7 @@ def test_resistance_of_a_path_is_its_length_to_the_last_digits():
 def test_zero_weight_is_no_edge():
     index, weight = torch.tensor([[0, 1], [1, 0]]), torch.zeros(2)
     graphs = pack(index, num_nodes=2, edge_weight=weight)
-    assert spd(graphs, 3).values.tolist() == [0, 4, 4, 0]
+    assert spd(graphs, 3).values.tolist() == [0, UNREACHABLE, UNREACHABLE, 0]
     assert rd(graphs).values.flatten().tolist() == [0, torch.inf, torch.inf, 0]
 
 
@@ -95,6 +95,23 @@ def test_gradient_of_resistance_in_the_weights():
         return values[torch.isfinite(values)]
 
     assert gradcheck(finite, (weights,))
+
+
+def test_cap_costs_no_more_than_the_cap_and_keeps_far_apart_from_unreachable():
+    nodes = 800
+    path = torch.stack([torch.arange(nodes - 2), torch.arange(1, nodes - 1)])  # the last node is isolated
+    values = spd(pack(torch.cat([path, path.flip(0)], dim=1), num_nodes=nodes), 3).values.view(nodes, nodes)
+    assert values[0, :5].tolist() == [0, 1, 2, 3, 3]
+    assert values[0, nodes - 1] == UNREACHABLE
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_resistance_keeps_its_digits_on_any_scale_of_weights(scale):
+    index, weight = torch.tensor([[0, 1], [1, 2]]), 2 * scale * torch.tensor([1e3, 1e-3])
+    values = rd(pack(index, num_nodes=3, edge_weight=weight)).values.view(3, 3)
+    torch.testing.assert_close(values[0], torch.tensor([0, 1e-3, 1e3 + 1e-3]) / scale, rtol=1e-8, atol=1e-9 / scale)
+    with pytest.raises(InputError, match="spans a factor of"):
+        rd(pack(index, num_nodes=3, edge_weight=torch.tensor([1.0, 1e-12])))
 
 
 def test_refuses_no_distance():

@@ -32,12 +32,31 @@ def test_precomputing_each_graph_changes_nothing(name):
 
 def test_wrong_steps_and_missing_parts_are_refused():
     model = CKGCN.from_recipe(small_recipe("zinc", "global", "rrwp")).double()
-    with pytest.raises(InputError, match=r"pair_encoding has shape .* steps"):
+    with pytest.raises(InputError, match=r"precomputed as 'rrwp 4 published'.* 'rrwp 5 published'"):
         model(AddRRWP(4)(molecules(5)))
     with pytest.raises(InputError, match="sparse_global"):
         model(AddSparseRRWP(5)(molecules(30)))
     with pytest.raises(InputError, match="AddRWSE"):
         CKGCN.from_recipe(small_recipe("zinc", "global", "rd")).double()(AddRD()(molecules(5)))
+    other = CKGCN.from_recipe(small_recipe("zinc", "global", "spd")).double()
+    with pytest.raises(InputError, match="precomputed as 'spd 10'"):
+        other(AddSPD(10)(molecules(5)))
+    by_hand = AddRRWP(4)(molecules(5))
+    del by_hand.pair_source
+    with pytest.raises(InputError, match="pair_encoding has shape"):
+        model(by_hand)
+    lost = AddRRWP(5)(molecules(5))
+    del lost.pair_encoding
+    with pytest.raises(InputError, match="no pair_encoding"):
+        model(lost)
+    broken = AddRRWP(5)(molecules(5))
+    broken.pair_encoding[0] = torch.nan
+    with pytest.raises(InputError, match="nan"):
+        model(broken)
+    partial = AddSPD(21)(AddRWSE(20)(molecules(5)))
+    partial.pair_index, partial.pair_encoding = partial.pair_index[:, 1:], partial.pair_encoding[1:]
+    with pytest.raises(InputError, match="not all 25"):
+        other(partial)
     shuffled = AddRRWP(5)(molecules(5))
     shuffled.pair_index = shuffled.pair_index.flip(1)
     with pytest.raises(InputError, match="pair_index is not sorted"):

@@ -1,41 +1,94 @@
 """The packed format: all graphs of a data set one after the other, in flat arrays.
 
     num_nodes, num_edges [G]     edge_index [2, E], node numbers local to each graph
-    x [N, F]   edge_attr [E, Fe]   pos [N, 2]   y [G, …] or [N]     train_idx, val_idx, test_idx
+    x [N, F]   edge_attr [E, Fe]   pos [N, 2]   y [G], [G, T] or [N]     train_idx, val_idx, test_idx
 
-One compressed file, no pickled objects, and no Python per graph when a batch is taken.
+One compressed .npz file, no pickled objects, and no Python per graph when a batch is taken. Integers are types, floats
+are values; y with one row per node is a node target. In memory the arrays keep their compact types; a batch widens
+them to int64 and float32.
 
-Legend: G graphs, N nodes, E edges, B graphs of a batch.
+Legend: G graphs, N nodes, E edges, B graphs of a batch, T targets.
 """
 
-from dataclasses import dataclass
+import os
+import zipfile
+from dataclasses import dataclass, fields
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.checks import InputError, check_index
+from ckgconv.checks import InputError, check_index, require
 
-ZINC = Path(__file__).with_name("zinc12k.npz")
+SPLITS = ("train", "val", "test")
 
 
 @dataclass(frozen=True)
 class PackedDataset:
-    """A data set in memory; tensors may live on any device."""
+    """A data set in memory; its tensors may live on any device."""
 
     node_ptr: Tensor  # [G + 1] int64
     edge_ptr: Tensor  # [G + 1] int64
-    edge_index: Tensor  # [2, E] int64, local
+    edge_index: Tensor  # [2, E] integers, local to each graph, row 0 receives
     x: Tensor  # [N, F]
     edge_attr: Tensor | None  # [E, Fe]
-    y: Tensor  # [G] or [G, T]
-    splits: dict[str, Tensor]  # "train", "val", "test" → graph numbers
+    pos: Tensor | None  # [N, 2]
+    y: Tensor | None  # [G], [G, T], or [N] for node targets
+    train: Tensor  # [·] int64 graph numbers
+    val: Tensor
+    test: Tensor
 
     @property
     def num_graphs(self) -> int:
         return self.node_ptr.shape[0] - 1
+
+    @property
+    def node_targets(self) -> bool:
+        """Whether y has a row per node."""
+        return self.y is not None and self.y.shape[0] != self.num_graphs
+
+    def split(self, name: str) -> Tensor:
+        """Graph numbers of "train", "val" or "test"."""
+        require(name in SPLITS, f"There is no split {name!r}: choose one of {', '.join(SPLITS)}.")
+        numbers: Tensor = getattr(self, name)
+        return numbers
+
+    def limited(self, limit: int | None) -> "PackedDataset":
+        """The first `limit` graphs of each split, and no others."""
+        if limit is None:
+            return self
+        require(limit > 0, f"data.limit is {limit}: give at least 1 graph.")
+        return self.subset({name: self.split(name)[:limit] for name in SPLITS})
+
+    def subset(self, splits: dict[str, Tensor]) -> "PackedDataset":
+        """The graphs of the given splits, renumbered split after split."""
+        graphs = torch.cat([splits[name] for name in SPLITS])
+        nodes, _ = ragged(self.node_ptr, graphs)
+        edges, _ = ragged(self.edge_ptr, graphs)
+        bounds = np.cumsum([0, *(len(splits[name]) for name in SPLITS)]).tolist()
+        train, val, test = (torch.arange(start, stop) for start, stop in pairwise(bounds))
+        return PackedDataset(
+            node_ptr=pointer(self.node_ptr.diff()[graphs]),
+            edge_ptr=pointer(self.edge_ptr.diff()[graphs]),
+            edge_index=self.edge_index[:, edges],
+            x=self.x[nodes],
+            edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
+            pos=None if self.pos is None else self.pos[nodes],
+            y=None if self.y is None else self.y[nodes if self.node_targets else graphs],
+            train=train,
+            val=val,
+            test=test,
+        )
+
+    def to(self, device: torch.device) -> "PackedDataset":
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        moved: Any = {name: value if value is None else value.to(device) for name, value in tensors.items()}
+        return PackedDataset(**moved)
 
     def batch(self, graphs: Tensor) -> Data:
         """The graphs of the given numbers [B] as one PyG `Data` with a `batch` vector."""
@@ -44,41 +97,86 @@ class PackedDataset:
         edges, edge_graph = ragged(self.edge_ptr, graphs)
         sizes = self.node_ptr.diff()[graphs]
         offset = (sizes.cumsum(0) - sizes)[edge_graph]
+        target = None if self.y is None else self.y[nodes if self.node_targets else graphs]
         return Data(
-            x=self.x[nodes],
-            edge_index=self.edge_index[:, edges] + offset,
-            edge_attr=None if self.edge_attr is None else self.edge_attr[edges],
-            y=self.y[graphs],
+            x=widened(self.x[nodes]),
+            edge_index=self.edge_index[:, edges].long() + offset,
+            edge_attr=None if self.edge_attr is None else widened(self.edge_attr[edges]),
+            pos=None if self.pos is None else widened(self.pos[nodes]),
+            y=None if target is None else widened(target),
             batch=node_graph,
         )
 
 
 def load_packed(path: Path) -> PackedDataset:
-    """Read a packed file; integers become int64, features of other types float32."""
+    """Read a packed file."""
+    arrays = read_arrays(path)
+    missing = {"num_nodes", "num_edges", "edge_index", "x"} - set(arrays)
+    require(not missing, f"{path} lacks the arrays {', '.join(sorted(missing))}: see the packed format.")
+    return from_arrays(arrays)
+
+
+def read_arrays(path: Path) -> dict[str, Tensor]:
+    """All arrays of a .npz file, none of which may be a pickled object."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
-    except (OSError, ValueError) as error:
+            return {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
+    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError(
             f"{path} is not a packed data set ({error}): give a .npz file in the packed format."
         ) from error
-    missing = {"num_nodes", "num_edges", "edge_index", "x", "y"} - set(arrays)
-    if missing:
-        raise InputError(f"{path} lacks the arrays {', '.join(sorted(missing))}: see the packed format.")
+
+
+def from_arrays(arrays: dict[str, Tensor]) -> PackedDataset:
+    """A data set from the arrays of the packed format; without split arrays every graph is in "test"."""
+    empty = torch.zeros(0, dtype=torch.int64)
+    splits = {name: arrays.get(f"{name}_idx", empty).long() for name in SPLITS}
+    if not any(len(numbers) for numbers in splits.values()):
+        splits["test"] = torch.arange(len(arrays["num_nodes"]))
     return PackedDataset(
         node_ptr=pointer(arrays["num_nodes"]),
         edge_ptr=pointer(arrays["num_edges"]),
-        edge_index=arrays["edge_index"].long(),
-        x=widened(arrays["x"]),
-        edge_attr=widened(arrays["edge_attr"]) if "edge_attr" in arrays else None,
-        y=widened(arrays["y"]),
-        splits={name: arrays[f"{name}_idx"].long() for name in ("train", "val", "test") if f"{name}_idx" in arrays},
+        edge_index=arrays["edge_index"],
+        x=arrays["x"],
+        edge_attr=arrays.get("edge_attr"),
+        pos=arrays.get("pos"),
+        y=arrays.get("y"),
+        **splits,
     )
 
 
-def zinc() -> PackedDataset:
-    """ZINC-12k, which the package carries."""
-    return load_packed(ZINC)
+def save_packed(dataset: PackedDataset, path: Path) -> None:
+    """Write a packed file, integers in their smallest type, whole or not at all."""
+    arrays: dict[str, NDArray[np.generic]] = {
+        "num_nodes": dataset.node_ptr.diff().numpy(),
+        "num_edges": dataset.edge_ptr.diff().numpy(),
+        **{f"{name}_idx": dataset.split(name).numpy() for name in SPLITS},
+    }
+    for name in ("edge_index", "x", "edge_attr", "pos", "y"):
+        value = getattr(dataset, name)
+        if value is not None:
+            arrays[name] = value.numpy()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part.npz")
+    np.savez_compressed(part, **{name: narrowed(array) for name, array in arrays.items()})  # type: ignore[arg-type]
+    os.replace(part, path)
+
+
+def join(parts: dict[str, PackedDataset]) -> PackedDataset:
+    """Data sets of one split each ("train", "val", "test") as one."""
+    counts = {name: part.num_graphs for name, part in parts.items()}
+    starts = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
+    splits = {f"{name}_idx": torch.arange(counts[name]) + starts[name] for name in parts}
+    arrays = {
+        "num_nodes": torch.cat([part.node_ptr.diff() for part in parts.values()]),
+        "num_edges": torch.cat([part.edge_ptr.diff() for part in parts.values()]),
+        "edge_index": torch.cat([part.edge_index for part in parts.values()], dim=1),
+    }
+    for name in ("x", "edge_attr", "pos", "y"):
+        values = [getattr(part, name) for part in parts.values()]
+        if all(value is not None for value in values):
+            arrays[name] = torch.cat(values)
+    return from_arrays({**arrays, **splits})
 
 
 def ragged(pointers: Tensor, graphs: Tensor) -> tuple[Tensor, Tensor]:
@@ -97,3 +195,10 @@ def pointer(counts: Tensor) -> Tensor:
 def widened(values: Tensor) -> Tensor:
     """int64 for integers, float32 for floats."""
     return values.float() if values.is_floating_point() else values.long()
+
+
+def narrowed(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Integers in the smallest type that holds them."""
+    if not np.issubdtype(array.dtype, np.integer) or array.size == 0:
+        return array
+    return array.astype(np.result_type(np.min_scalar_type(array.min()), np.min_scalar_type(array.max())))

@@ -6,11 +6,12 @@ Legend: N nodes, D width.
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ckgconv.checks import check_probability
 from ckgconv.graphs import Pairs
 from ckgconv.nn.conv import KernelConvolution
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.kernel import KernelValues
-from ckgconv.nn.norm import NORMS, NormName
+from ckgconv.nn.norm import NormName, make_norm
 from ckgconv.ops.dropout import dropout
 
 
@@ -36,12 +37,13 @@ class CKGConvBlock(nn.Module):
         ffn_ratio: int = 2,
     ) -> None:
         super().__init__()
+        check_probability("dropout", dropout)
         self.dropout = dropout
         self.convolution = convolution
-        self.convolution_norm = NORMS[norm](width)
+        self.convolution_norm = make_norm(norm, width)
         self.ffn_in = nn.Linear(width, ffn_ratio * width)
         self.ffn_out = nn.Linear(ffn_ratio * width, width)
-        self.ffn_norm = NORMS[norm](width)
+        self.ffn_norm = make_norm(norm, width)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

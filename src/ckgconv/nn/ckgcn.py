@@ -6,6 +6,8 @@ Legend: G graphs, N nodes, R rows of pairs, L blocks, D width, T outputs.
 """
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +20,11 @@ from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.conv import KernelConvolution
 from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, TypeEncoder
 from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
-from ckgconv.nn.kernel import Kernel
+from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.stem import NodeStem, PairStem
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
+from ckgconv.recipes import check_recipe
 from ckgconv.recipes import recipe as recipe_of
 
 
@@ -30,6 +33,8 @@ class CKGCN(nn.Module):
 
     Args:
         recipe: encoders, widths, kernel, support and head.
+        kernels: modules of the user's own in place of the recipe's kernel, one per block, each from pair features
+            [R, D] to [R, D].
 
     Shapes: PyG `Data` or `Batch`, or a prepared `GraphBatch` → [G, T], or [N, T] where the head does not pool.
 
@@ -43,8 +48,9 @@ class CKGCN(nn.Module):
 
     blocks: Sequence[CKGConvBlock]
 
-    def __init__(self, recipe: ModelRecipe) -> None:
+    def __init__(self, recipe: ModelRecipe, kernels: Sequence[nn.Module] | None = None) -> None:
         super().__init__()
+        check_recipe(recipe)
         self.recipe = recipe
         self.encoding = Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
         node_encoder = attribute_encoder(recipe.node, recipe.width)
@@ -61,15 +67,10 @@ class CKGCN(nn.Module):
             inject_degree=recipe.degree_scaler == "coordinates",
             position_channels=recipe.position_channels,
         )
-        self.kernel = Kernel(
-            recipe.width,
-            recipe.width,
-            layers=recipe.blocks,
-            blocks=recipe.kernel.blocks,
-            norm=recipe.kernel.norm,
-            mlp_dropout=recipe.kernel.mlp_dropout,
-            kernel_dropout=recipe.kernel.dropout,
-            constraint=recipe.kernel.constraint,
+        self.kernel = grouped_kernel(recipe) if kernels is None else GivenKernels(kernels)
+        require(
+            kernels is None or len(kernels) == recipe.blocks,
+            f"{len(kernels or [])} kernels were given for {recipe.blocks} blocks: give one per block.",
         )
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             conv_block(recipe) for _ in range(recipe.blocks)
@@ -113,6 +114,8 @@ class CKGCN(nn.Module):
         dtype = self.pair_stem.norm.scale.dtype
         data = self._with_position(data, dtype)
         batch = collate(data, self.encoding, dtype)
+        if self.recipe.position_channels:
+            batch = replace(batch, position=data.pos)
         self.node_encoder.check("x", batch.node_features, batch.node_features.shape[0])
         if self.edge_encoder is not None:
             self.edge_encoder.check("edge_attr", batch.edge_features, batch.edge_row.shape[0])
@@ -123,14 +126,16 @@ class CKGCN(nn.Module):
         channels = self.recipe.position_channels
         if not channels:
             return data
-        require(getattr(data, "pos", None) is not None, f"data has no pos: give positions [N, {channels}].")
+        for name in ("x", "pos"):
+            require(getattr(data, name, None) is not None, f"data has no {name}: give node values and positions.")
+        x = data.x.unsqueeze(-1) if data.x.dim() == 1 else data.x
         check_shape("pos", data.pos, (data.num_nodes, channels), "give one position per node.")
         for name in ("x", "pos"):
             check_floating(name, data[name], dtype)
             check_finite(name, data[name])
-        data = data.clone()
-        data.x = torch.cat([data.x, data.pos], dim=-1)
-        return data
+        joined = copy(data)
+        joined.x = torch.cat([x, data.pos], dim=-1)
+        return joined
 
     def parameters_by_component(self) -> dict[str, int]:
         """Trainable parameters of each part."""
@@ -166,6 +171,20 @@ def attribute_encoder(recipe: AttributeRecipe, width: int) -> AttributeEncoder |
     if recipe.kind == "linear":
         return LinearEncoder(recipe.sizes[0], width)
     return TypeEncoder(recipe.sizes, width, "normal" if recipe.kind == "types" else "xavier")
+
+
+def grouped_kernel(recipe: ModelRecipe) -> Kernel:
+    """The kernels of all blocks of a recipe."""
+    return Kernel(
+        recipe.width,
+        recipe.width,
+        layers=recipe.blocks,
+        blocks=recipe.kernel.blocks,
+        norm=recipe.kernel.norm,
+        mlp_dropout=recipe.kernel.mlp_dropout,
+        kernel_dropout=recipe.kernel.dropout,
+        constraint=recipe.kernel.constraint,
+    )
 
 
 def conv_block(recipe: ModelRecipe) -> CKGConvBlock:

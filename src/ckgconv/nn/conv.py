@@ -11,17 +11,18 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from ckgconv.checks import check_finite, check_floating, check_shape, require
+from ckgconv.checks import check_choice, check_finite, check_floating, check_shape, require
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
-from ckgconv.nn.coordinates import rescaled
+from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection, DegreeScaler
-from ckgconv.nn.kernel import Constraint, Kernel, KernelValues
-from ckgconv.nn.norm import NormName
+from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
+from ckgconv.nn.norm import NormName, WeightedBatchNorm
 from ckgconv.nn.stem import PairStem
 from ckgconv.ops.convolution import scaled_convolution, sparse_global_convolution
 from ckgconv.pairs import Encoding, EncodingName, Support, collate
 
+BATCH_NORMS = (nn.modules.batchnorm._BatchNorm, WeightedBatchNorm)
 DegreeScalerName = Literal["output", "coordinates", "none"]
 
 
@@ -68,9 +69,10 @@ class CKGConv(nn.Module):
         support: "global", "sparse_global" (the same numbers without forming n² pairs; "rrwp" only), or k hops.
         edge_dim: width of `edge_attr`, None where edges carry none.
         kernel: any module from coordinates [P, C] to `kernel_channels` [P, ·], in place of the MLP kernel. It
-            receives the rescaled coordinates, followed by the edge attributes where `edge_dim` is given.
+            receives the rescaled coordinates, followed by the edge attributes where `edge_dim` is given; a distance
+            is one column (-1: unreachable by "spd", infinite by "rd").
         kernel_blocks: residual MLP blocks of ψ, 0 for a linear kernel.
-        kernel_width: width of ψ's blocks, by default `in_channels`.
+        kernel_width: width of ψ's blocks, by default the larger of in_channels and out_channels.
         kernel_norm: "batch", "layer" or "none".
         kernel_dropout, mlp_dropout: on ψ, and inside its blocks.
         constraint: "none", "softmax" or "softplus".
@@ -106,10 +108,7 @@ class CKGConv(nn.Module):
         heads: int | None = None,
     ) -> None:
         super().__init__()
-        require(
-            degree_scaler in get_args(DegreeScalerName),
-            f"degree_scaler is {degree_scaler!r}: choose one of {', '.join(get_args(DegreeScalerName))}.",
-        )
+        check_choice("degree_scaler", degree_scaler, get_args(DegreeScalerName))
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.edge_dim = edge_dim
@@ -119,7 +118,7 @@ class CKGConv(nn.Module):
         inject = degree_scaler == "coordinates"
         self.kernel: MLPKernel | GivenKernel
         if kernel is None:
-            width = kernel_width or in_channels
+            width = kernel_width or max(in_channels, out_channels)
             stem = PairStem(self.encoding, width, inject_degree=inject)
             mlp = Kernel(
                 width,
@@ -132,7 +131,12 @@ class CKGConv(nn.Module):
             )
             self.kernel = MLPKernel(stem, mlp, edge_dim)
         else:
-            self.kernel = GivenKernel(kernel, self.encoding, inject)
+            options = (kernel_blocks, kernel_width, kernel_norm, kernel_dropout, mlp_dropout, constraint)
+            require(
+                options == (2, None, "batch", 0.0, 0.0, "none"),
+                "A kernel was given together with options of the MLP kernel, which would not be read: give one.",
+            )
+            self.kernel = GivenKernel(kernel, self.encoding, channels.kernel, inject)
 
     @property
     def kernel_channels(self) -> int:
@@ -173,6 +177,7 @@ class CKGConv(nn.Module):
     ) -> GraphBatch:
         """Check the input and compute coordinates and support."""
         check_shape("x", x, (None, self.in_channels), "give in_channels features per node.")
+        check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
         check_finite("x", x)
         check_floating("x", x, self.convolution.projection.weight.dtype)
         require(
@@ -181,6 +186,7 @@ class CKGConv(nn.Module):
             f"edge_dim={self.edge_dim}: give both or neither.",
         )
         if edge_attr is not None:
+            edge_attr = edge_attr.unsqueeze(-1) if edge_attr.dim() == 1 else edge_attr
             remedy = "give edge_dim attributes per edge."
             check_shape("edge_attr", edge_attr, (edge_index.shape[1], self.edge_dim), remedy)
             check_finite("edge_attr", edge_attr)
@@ -221,14 +227,13 @@ class MLPKernel(nn.Module):
 class GivenKernel(nn.Module):
     """A user's module on the rescaled coordinates, edge attributes concatenated: `GraphBatch` → `KernelValues`."""
 
-    def __init__(self, module: nn.Module, encoding: Encoding, inject_degree: bool) -> None:
+    def __init__(self, module: nn.Module, encoding: Encoding, channels: int, inject_degree: bool) -> None:
         super().__init__()
-        couples_rows = any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in module.modules())
-        require(
-            not (couples_rows and encoding.support == "sparse_global"),
-            "The given kernel takes batch statistics, which a zero row of a sparse global support would distort: "
-            "use support 'global', or a kernel that treats each pair alone.",
-        )
+        check_injection(encoding, inject_degree)
+        self.channels = channels
+        self.couples_rows = any(isinstance(part, BATCH_NORMS) for part in module.modules())
+        if encoding.support == "sparse_global":
+            self._check_alone()
         self.rescales = encoding.name == "rrwp"
         self.injection = DegreeInjection(encoding.channels) if inject_degree else None
         self.module = module
@@ -243,7 +248,10 @@ class GivenKernel(nn.Module):
 
     def forward(self, batch: GraphBatch) -> KernelValues:
         pairs = batch.pairs
-        coordinates = rescaled(pairs) if self.rescales else pairs.coordinates
+        if pairs.has_zero_rows:
+            self._check_alone()
+        coordinates = rescaled(pairs) if self.rescales else pairs.coordinates.to(batch.degree.dtype)
+        coordinates = coordinates.view(coordinates.shape[0], -1)
         if self.injection is not None:
             coordinates = self.injection(coordinates, batch.degree, pairs)
         if batch.edge_features is not None:
@@ -251,8 +259,16 @@ class GivenKernel(nn.Module):
             attributes = attributes.index_add(0, batch.edge_row, batch.edge_features)
             coordinates = torch.cat([coordinates, attributes], dim=-1)
         psi = self.module(coordinates)
-        zero = psi[pairs.num_pairs :]
-        return KernelValues(psi[: pairs.num_pairs], zero[pairs.node_graph] if pairs.has_zero_rows else None)
+        rows = coordinates.shape[0]
+        check_shape("The kernel's result", psi, (rows, self.channels), "return one row per pair, kernel_channels wide.")
+        return split_rows(psi, pairs)
+
+    def _check_alone(self) -> None:
+        require(
+            not self.couples_rows,
+            "The given kernel takes batch statistics, which a zero row of a sparse global support would distort: "
+            "use support 'global', or a kernel that treats each pair alone.",
+        )
 
 
 def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:

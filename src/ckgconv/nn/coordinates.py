@@ -12,10 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ckgconv.checks import require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.degree import DegreeInjection
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.pairs import Encoding
+from ckgconv.pairs import UNREACHABLE, Encoding
 
 # The truncated value of the published Gaussian basis, so that its numbers are reproduced to the last digit.
 PI = 3.14159
@@ -81,7 +82,9 @@ class ShortestPathEncoder(CoordinateEncoder):
         self.table.reset_parameters()
 
     def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
-        return F.embedding(pairs.coordinates, self.table.weight)
+        distance = pairs.coordinates
+        row = torch.where(distance == UNREACHABLE, self.table.num_embeddings - 1, distance)
+        return F.embedding(row, self.table.weight)
 
 
 class ResistanceEncoder(CoordinateEncoder):
@@ -118,6 +121,14 @@ def rescaled(pairs: Pairs) -> Tensor:
         return pairs.coordinates * size
     # A zero row stays zero under any factor.
     return pairs.coordinates * F.pad(size, (0, 0, 0, pairs.coordinates.shape[0] - pairs.num_pairs))
+
+
+def check_injection(encoding: Encoding, inject_degree: bool) -> None:
+    """Eq. 8 is a statement about random walks."""
+    require(
+        not inject_degree or encoding.name == "rrwp",
+        f"Degrees are injected into random-walk coordinates, not into {encoding.name!r}: choose 'rrwp'.",
+    )
 
 
 def coordinate_encoder(encoding: Encoding, width: int, initial_scale: float, inject_degree: bool) -> CoordinateEncoder:

@@ -27,10 +27,16 @@ class DegreeScaler(nn.Module):
         nn.init.normal_(self.theta2, std=spread)
 
     def forward(self, y: Tensor, degree: Tensor) -> Tensor:
-        return y * self.theta1 + degree.sqrt().unsqueeze(-1) * y * self.theta2
+        return y * self.theta1 + root(degree).unsqueeze(-1) * y * self.theta2
 
     def extra_repr(self) -> str:
         return str(self.theta1.shape[0])
+
+
+def root(degree: Tensor) -> Tensor:
+    """√d, with gradient 0 instead of infinity at d = 0."""
+    positive = degree > 0
+    return torch.where(positive, degree.where(positive, 1.0).sqrt(), 0.0)
 
 
 class DegreeInjection(nn.Module):
@@ -53,8 +59,8 @@ class DegreeInjection(nn.Module):
         nn.init.ones_(self.theta3)
 
     def forward(self, coordinates: Tensor, degree: Tensor, pairs: Pairs) -> Tensor:
-        root = torch.where(degree > 0, degree, torch.ones_like(degree)).sqrt()
-        ratio = (root[pairs.receiver] / root[pairs.sender]).unsqueeze(-1)
+        positive = degree.where(degree > 0, 1.0).sqrt()
+        ratio = (positive[pairs.receiver] / positive[pairs.sender]).unsqueeze(-1)
         if pairs.has_zero_rows:
             zero_rows = coordinates.shape[0] - pairs.num_pairs
             ratio = torch.cat([ratio, ratio.new_zeros(zero_rows, 1)])

@@ -23,9 +23,13 @@ def export_model(model: CKGCN, example: Data) -> ExportedProgram:
         program = export_model(model, data)
         program.module()(model.prepare(other_data))
     """
-    model.eval()
     batch = model.prepare(example)
-    return torch.export.export(model, (batch,), dynamic_shapes=(free_sizes(batch),))
+    training = model.training
+    # Sizes of 0 and 1 count as sizes like any other, so that one graph, or one without edges, runs too.
+    with torch.fx.experimental._config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+        program = torch.export.export(model.eval(), (batch,), dynamic_shapes=(free_sizes(batch),))
+    model.train(training)
+    return program
 
 
 def free_sizes(batch: GraphBatch) -> Any:

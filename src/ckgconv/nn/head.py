@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ckgconv.checks import require
+from ckgconv.checks import check_choice
 
 Pooling = Literal["sum", "mean", "none"]
 
@@ -25,10 +25,7 @@ class Pool(nn.Module):
 
     def __init__(self, pooling: Pooling) -> None:
         super().__init__()
-        require(
-            pooling in get_args(Pooling),
-            f"pooling is {pooling!r}: choose one of {', '.join(get_args(Pooling))}.",
-        )
+        check_choice("pooling", pooling, get_args(Pooling))
         self.pooling = pooling
 
     def forward(self, x: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:

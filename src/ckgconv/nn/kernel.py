@@ -16,10 +16,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ckgconv.checks import require
+from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
-from ckgconv.nn.norm import NORMS, Group, NormName
+from ckgconv.nn.norm import Group, NormName, make_norm
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
 
@@ -65,10 +65,10 @@ class Kernel(nn.Module):
         constraint: Constraint = "none",
     ) -> None:
         super().__init__()
-        require(
-            constraint in get_args(Constraint),
-            f"constraint is {constraint!r}: choose one of {', '.join(get_args(Constraint))}.",
-        )
+        check_choice("constraint", constraint, get_args(Constraint))
+        require(blocks >= 0, f"The kernel has {blocks} blocks: give 0 or more.")
+        check_probability("kernel_dropout", kernel_dropout)
+        check_probability("mlp_dropout", mlp_dropout)
         self.layers = layers
         self.channels = channels
         self.kernel_dropout = kernel_dropout
@@ -76,7 +76,7 @@ class Kernel(nn.Module):
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             KernelBlock(width, layers, norm, mlp_dropout) for _ in range(blocks)
         )
-        self.norm = NORMS[norm](width, layers)
+        self.norm = make_norm(norm, width, layers)
         self.linear = GroupedLinear(width, channels, layers)
 
     def reset_parameters(self) -> None:
@@ -103,8 +103,8 @@ class Kernel(nn.Module):
         return self.linear(normalised, group)
 
     def _constrain(self, psi: Tensor, pairs: Pairs) -> KernelValues:
-        stored, zero = psi[: pairs.num_pairs], psi[pairs.num_pairs :]
-        background = zero[pairs.node_graph] if pairs.has_zero_rows else None
+        values = split_rows(psi, pairs)
+        stored, background = values.stored, values.background
         if self.constraint == "softplus":
             stored = F.softplus(stored)
             background = None if background is None else F.softplus(background)
@@ -116,15 +116,34 @@ class Kernel(nn.Module):
         return f"layers={self.layers}, kernel_dropout={self.kernel_dropout}, constraint={self.constraint!r}"
 
 
+class GivenKernels(nn.Module):
+    """One module of the user's own per layer, each from pair features [R, D] to [R, C], in place of a `Kernel`.
+
+    A module sees zero rows as rows like any other: with a sparse global support it must treat each row alone.
+    """
+
+    def __init__(self, modules: Sequence[nn.Module]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(modules)
+
+    def reset_parameters(self) -> None:
+        for part in self.layers.modules():
+            if part is not self.layers and callable(reset := getattr(part, "reset_parameters", None)):
+                reset()
+
+    def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
+        return tuple(split_rows(layer(pair_features), pairs) for layer in self.layers)
+
+
 class KernelBlock(nn.Module):
     """FC∘GELU∘Norm∘FC∘GELU of a normalised input: a block without its first norm and its residual sum."""
 
     def __init__(self, width: int, layers: int, norm: NormName, dropout: float) -> None:
         super().__init__()
         self.dropout = dropout
-        self.norm_in = NORMS[norm](width, layers)
+        self.norm_in = make_norm(norm, width, layers)
         self.linear_in = GroupedLinear(width, width, layers)
-        self.norm_out = NORMS[norm](width, layers)
+        self.norm_out = make_norm(norm, width, layers)
         self.linear_out = GroupedLinear(width, width, layers)
 
     def reset_parameters(self) -> None:
@@ -168,6 +187,12 @@ class GroupedLinear(nn.Module):
     def extra_repr(self) -> str:
         groups, out_channels, in_channels = self.weight.shape
         return f"{in_channels} → {out_channels}, groups={groups}"
+
+
+def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:
+    """ψ [R, C] of stored pairs and, where there are zero rows, of the pairs not stored."""
+    background = psi[pairs.num_pairs :][pairs.node_graph] if pairs.has_zero_rows else None
+    return KernelValues(psi[: pairs.num_pairs], background)
 
 
 def group_slices(groups: int, device: torch.device) -> list[Group]:

@@ -15,9 +15,9 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor, nn
 
-from ckgconv.checks import require
+from ckgconv.checks import check_choice, require
 from ckgconv.graphs import Pairs
-from ckgconv.nn.coordinates import coordinate_encoder
+from ckgconv.nn.coordinates import check_injection, coordinate_encoder
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.pairs import Encoding
@@ -71,10 +71,7 @@ class PairStem(nn.Module):
             "Positions differ on every pair, so no zero row can stand for the pairs of a sparse global support: "
             "choose support 'global' or a number of hops.",
         )
-        require(
-            not inject_degree or encoding.name == "rrwp",
-            f"Degrees are injected into random-walk coordinates, not into {encoding.name!r}: choose 'rrwp'.",
-        )
+        check_injection(encoding, inject_degree)
         self.encoder = coordinate_encoder(encoding, width, initial_scale, inject_degree)
         self.mix = Mix(width, self.encoder.channels, combine, self.encoder.embeds)
         self.position = PairPosition(position_channels, width) if position_channels else None
@@ -100,7 +97,7 @@ class PairStem(nn.Module):
         encoded = self.encoder(pairs, degree)
         attributes = encoded.new_zeros(encoded.shape[0], self.norm.channels)
         if edge_row is not None and edge_attributes is not None:
-            attributes = attributes.index_add(0, edge_row, edge_attributes)
+            attributes = attributes.index_add(0, edge_row, edge_attributes.to(attributes.dtype))
         features = self.mix(attributes, encoded)
         if self.position is not None and position is not None:
             features = features + self.position(position, pairs)
@@ -131,7 +128,7 @@ class Mix(nn.Module):
 
     def __init__(self, width: int, channels: int, combine: Combine, embedded: bool = False) -> None:
         super().__init__()
-        require(combine in get_args(Combine), f"combine is {combine!r}: choose 'sum' or 'concatenate'.")
+        check_choice("combine", combine, get_args(Combine))
         self.combine = combine
         inputs = channels if combine == "sum" else width + channels
         skips = embedded and combine == "sum"

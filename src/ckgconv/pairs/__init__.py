@@ -3,8 +3,10 @@
 from ckgconv.pairs.collate import collate
 from ckgconv.pairs.encode import Encoding, EncodingName, Support
 from ckgconv.pairs.support import given_support, global_support, hop_support, row_of
+from ckgconv.pe import UNREACHABLE
 
 __all__ = [
+    "UNREACHABLE",
     "Encoding",
     "EncodingName",
     "Support",

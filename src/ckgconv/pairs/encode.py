@@ -17,12 +17,10 @@ from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
 from ckgconv.pairs.support import global_support, hop_support
 from ckgconv.pe import diagonal, pair_rwse, rd, rrwp, rwse, sparse_rrwp, sparse_rwse, spd
+from ckgconv.pe.layout import LARGEST_PADDED
 
 EncodingName = Literal["rrwp", "spd", "rd", "pair_rwse"]
 Support = Literal["global", "sparse_global"] | int
-
-# Nodes up to which walks are taken with padded matrices, above with sparse ones: the results are equal.
-LARGEST_PADDED = 1024
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,7 @@ class Encoding:
             f"The encoding is {self.name!r}: choose one of {', '.join(get_args(EncodingName))}.",
         )
         require(self.steps >= 0, f"steps is {self.steps}: give 0 or more.")
+        require(self.node_steps >= 0, f"node_steps is {self.node_steps}: give 0 or more.")
         require(
             self.support in ("global", "sparse_global") or (isinstance(self.support, int) and self.support >= 0),
             f"The support is {self.support!r}: choose 'global', 'sparse_global' or a number of hops.",
@@ -49,6 +48,12 @@ class Encoding:
             f"The sparse global support needs coordinates that are zero between far nodes; {self.name!r} has "
             f"none: choose encoding 'rrwp', support 'global' or a number of hops.",
         )
+
+    @property
+    def source(self) -> str:
+        """What a transform of `ckgconv.pe` writes when it precomputes this encoding."""
+        names = {"rrwp": f"rrwp {self.steps} published", "rd": "rd"}
+        return names.get(self.name, f"{self.name} {self.steps}")
 
     @property
     def channels(self) -> int:
@@ -75,10 +80,10 @@ class Encoding:
         walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
         return walk(graphs, self.node_steps, dtype)
 
-    def pairs(self, graphs: PackedGraphs, coordinates: Coordinates) -> Pairs:
+    def pairs(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Pairs:
         if isinstance(self.support, int):
-            return hop_support(graphs, coordinates, self.support)
-        return global_support(graphs, coordinates)
+            return hop_support(graphs, coordinates, self.support, dtype)
+        return global_support(graphs, coordinates, dtype)
 
     def _walks_sparsely(self, graphs: PackedGraphs) -> bool:
         if isinstance(self.support, int):

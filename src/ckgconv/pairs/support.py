@@ -16,15 +16,15 @@ Legend: G graphs, N nodes, P stored pairs, R rows.
 import torch
 from torch import Tensor
 
-from ckgconv.checks import check_index, require
+from ckgconv.checks import check_index, check_shape, require
 from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
 from ckgconv.pe import pairs_within
 
 
-def global_support(graphs: PackedGraphs, coordinates: Coordinates) -> Pairs:
+def global_support(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype | None = None) -> Pairs:
     """The whole graph: dense where the coordinates are complete, with zero rows where they are sparse."""
     if coordinates.complete:
-        return _pairs(graphs, coordinates)
+        return _pairs(graphs, coordinates, dtype)
     coordinates = _with_edges(graphs, coordinates)
     channels = coordinates.values.shape[1]
     zero_rows = coordinates.values.new_zeros(graphs.num_graphs, channels)
@@ -41,14 +41,17 @@ def global_support(graphs: PackedGraphs, coordinates: Coordinates) -> Pairs:
     )
 
 
-def hop_support(graphs: PackedGraphs, coordinates: Coordinates, hops: int) -> Pairs:
+def hop_support(graphs: PackedGraphs, coordinates: Coordinates, hops: int, dtype: torch.dtype | None = None) -> Pairs:
     """Pairs with SPD ≤ hops, each node with itself included."""
     require(hops >= 0, f"support is {hops} hops: give 0 or more.")
-    return _pairs(graphs, _restrict(graphs, coordinates, *pairs_within(graphs, hops)))
+    return _pairs(graphs, _restrict(graphs, coordinates, *pairs_within(graphs, hops)), dtype)
 
 
-def given_support(graphs: PackedGraphs, coordinates: Coordinates, pair_index: Tensor) -> Pairs:
+def given_support(
+    graphs: PackedGraphs, coordinates: Coordinates, pair_index: Tensor, dtype: torch.dtype | None = None
+) -> Pairs:
     """Exactly the pairs of `pair_index` [2, S], receivers above senders, in any order; a node may have none."""
+    check_shape("pair_index", pair_index, (2, None), "give pairs as two rows, receivers above senders.")
     check_index("pair_index", pair_index, graphs.num_nodes, "node numbers")
     receiver, sender = pair_index
     require(
@@ -60,7 +63,7 @@ def given_support(graphs: PackedGraphs, coordinates: Coordinates, pair_index: Te
         keys.shape[0] == receiver.shape[0],
         "pair_index repeats a pair: a support is a set, remove duplicates.",
     )
-    return _pairs(graphs, _restrict(graphs, coordinates, keys // graphs.num_nodes, keys % graphs.num_nodes))
+    return _pairs(graphs, _restrict(graphs, coordinates, keys // graphs.num_nodes, keys % graphs.num_nodes), dtype)
 
 
 def row_of(receiver: Tensor, sender: Tensor, pairs: Pairs | Coordinates, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -72,10 +75,11 @@ def row_of(receiver: Tensor, sender: Tensor, pairs: Pairs | Coordinates, num_nod
     return row, found
 
 
-def _pairs(graphs: PackedGraphs, coordinates: Coordinates) -> Pairs:
+def _pairs(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype | None) -> Pairs:
     rowptr = _rowptr(graphs, coordinates.receiver)
     values = coordinates.values
-    dtype = values.dtype if values.is_floating_point() else torch.get_default_dtype()
+    if dtype is None:
+        dtype = values.dtype if values.is_floating_point() else torch.get_default_dtype()
     return Pairs(
         rowptr=rowptr,
         receiver=coordinates.receiver,
@@ -94,6 +98,10 @@ def _rowptr(graphs: PackedGraphs, receiver: Tensor) -> Tensor:
 
 def _restrict(graphs: PackedGraphs, coordinates: Coordinates, receiver: Tensor, sender: Tensor) -> Coordinates:
     """The coordinates of the given pairs; a pair that a sparse encoding does not store is zero."""
+    require(
+        coordinates.complete or coordinates.values.dim() == 2,
+        "Distances were given for some pairs only, and the others are not zero: give those of every pair.",
+    )
     row, found = row_of(receiver, sender, coordinates, graphs.num_nodes)
     values = coordinates.values[row]
     if not coordinates.complete:

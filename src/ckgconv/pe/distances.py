@@ -15,12 +15,16 @@ from ckgconv.pe.layout import PairReader, adjacency, sparse_adjacency
 from ckgconv.pe.sparse import identity, sparse_matrix
 from ckgconv.pe.walk import working_dtype
 
+# What `spd` holds for a pair without a path.
+UNREACHABLE = -1
+# Largest ratio of edge weights for which resistances keep six digits in float64.
+WIDEST_RATIO = 1e9
+
 
 def spd(graphs: PackedGraphs, max_distance: int) -> Coordinates:
-    """Hop distances [P] int64, at most `max_distance`; unreachable pairs hold `max_distance` + 1.
+    """Hop distances [P] int64, clipped at `max_distance`; unreachable pairs hold -1, never a real distance.
 
-    Distances above `max_distance` are clipped to it, so that each value is a row of a table of max_distance + 2
-    rows and "unreachable" is never mistaken for a distance. Directed graphs: along the edges, not symmetric.
+    Directed graphs: along the edges, not symmetric.
     Weights do not count, except that an edge of weight zero is no edge. Self loops and duplicate edges change
     nothing; a single node has distance 0 to itself.
     """
@@ -29,15 +33,16 @@ def spd(graphs: PackedGraphs, max_distance: int) -> Coordinates:
     edges = (adjacency(graphs, torch.float32) > 0).to(torch.float32)
     distance = torch.zeros_like(edges, dtype=torch.int64)
     reached = torch.eye(edges.shape[-1], dtype=edges.dtype, device=edges.device).expand_as(edges)
-    for hops in range(1, edges.shape[-1]):
+    for hops in range(1, max_distance + 1):
         wider = ((reached @ edges + reached) > 0).to(torch.float32)
         new = wider > reached
-        if not bool(new.any()):
-            break
         distance = torch.where(new, hops, distance)
         reached = wider
-    distance = distance.clamp(max=max_distance)
-    return pairs.coordinates(pairs.read(torch.where(reached > 0, distance, max_distance + 1)))
+        if not bool(new.any()):
+            break
+    connected = _closure(edges) > 0
+    distance = distance.masked_fill((reached == 0) & connected, max_distance)
+    return pairs.coordinates(pairs.read(distance.masked_fill(~connected, UNREACHABLE)))
 
 
 def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
@@ -50,11 +55,21 @@ def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
     pairs = PairReader(graphs)
     matrix = adjacency(graphs, torch.float64)
     matrix = (matrix + matrix.mT) / 2
-    together = _same_component(matrix)
+    positive = matrix.detach()[matrix.detach() > 0]
+    if positive.numel():
+        ratio = float(positive.max() / positive.min())
+        require(
+            ratio <= WIDEST_RATIO,
+            f"edge_weight spans a factor of {ratio:.1e}: resistances would lose all digits, drop the weakest edges.",
+        )
+    together = _closure(matrix.detach())
     # A padded node is a component of its own, so that L + 11ᵀ/n is invertible on the padding too.
     laplacian = torch.diag_embed(matrix.sum(-1)) - matrix
     size = together.sum(-1, keepdim=True)
-    inverse = torch.linalg.inv(laplacian + together / size)
+    # 11ᵀ/n on the scale of the weights: it does not change resistances, only how well they can be computed.
+    scale = (laplacian.detach().diagonal(dim1=-2, dim2=-1).unsqueeze(-2) * together).sum(-1, keepdim=True) / size
+    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+    inverse = torch.linalg.inv(laplacian + scale * together / size)
     potential = inverse.diagonal(dim1=-2, dim2=-1)
     resistance = potential.unsqueeze(-1) + potential.unsqueeze(-2) - (inverse + inverse.mT)
     resistance = resistance.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)
@@ -76,11 +91,9 @@ def pairs_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
     return reached.row, reached.column
 
 
-def _same_component(matrix: Tensor) -> Tensor:
-    """[G, n, n] 1 where two nodes are connected, in as many squarings as the diameter has bits."""
-    reached = (matrix.detach() > 0).to(matrix.dtype) + torch.eye(
-        matrix.shape[-1], dtype=matrix.dtype, device=matrix.device
-    )
+def _closure(matrix: Tensor) -> Tensor:
+    """[G, n, n] 1 where a walk leads from i to j, itself included, in as many squarings as the diameter has bits."""
+    reached = (matrix > 0).to(matrix.dtype) + torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
     while True:
         wider = ((reached @ reached) > 0).to(matrix.dtype)
         if bool((wider == (reached > 0)).all()):

@@ -9,6 +9,9 @@ from torch import Tensor
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.sparse import SparseMatrix, sparse_matrix
 
+# Nodes up to which walks are taken with padded matrices, above with sparse ones: the results are equal.
+LARGEST_PADDED = 1024
+
 
 def adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
     """[G, n, n] A_ij, the summed weight of the edges (i, j), zero-padded; differentiable in the weights."""

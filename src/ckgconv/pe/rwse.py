@@ -9,7 +9,9 @@ loop returns at once, on a directed graph walks follow the edges, parallel edges
 import torch
 from torch import Tensor
 
+from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.distances import pairs_within
 from ckgconv.pe.layout import all_pairs, read_nodes
 from ckgconv.pe.sparse import SparseMatrix
 from ckgconv.pe.walk import powers, sparse_transition, transition, working_dtype
@@ -17,6 +19,7 @@ from ckgconv.pe.walk import powers, sparse_transition, transition, working_dtype
 
 def rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """[N, K] diagonals of M¹ … M^K; differentiable in the edge weights."""
+    require(steps >= 0, f"steps is {steps}: give 0 or more.")
     matrix = transition(graphs, dtype or working_dtype(graphs))
     diagonals = [power.diagonal(dim1=-2, dim2=-1) for power in powers(matrix, steps)]
     padded = torch.stack(diagonals, dim=-1) if steps else matrix.new_zeros(*matrix.shape[:2], 0)
@@ -35,6 +38,13 @@ def pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None
     receiver, sender = all_pairs(graphs)
     encoding = rwse(graphs, steps, dtype)
     return Coordinates(receiver, sender, torch.cat([encoding[receiver], encoding[sender]], dim=-1), complete=True)
+
+
+def sparse_pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
+    """The same for the pairs that a walk of at most `steps` steps reaches; the others are not zero, but not stored."""
+    receiver, sender = pairs_within(graphs, steps)
+    encoding = sparse_rwse(graphs, steps, dtype)
+    return Coordinates(receiver, sender, torch.cat([encoding[receiver], encoding[sender]], dim=-1), complete=False)
 
 
 def _diagonal(matrix: SparseMatrix) -> Tensor:

@@ -5,8 +5,9 @@ Each writes tensors whose names PyG's `Batch` concatenates and renumbers by itse
     pair_index [2, P]      receivers above senders
     pair_encoding [P, C]   coordinates of each pair ([P] int64 for SPD)
     node_encoding [N, K]   return probabilities, the node part
+    pair_source            which encoding it is, so that a network can refuse another one
 
-`CKGCN` and `CKGConv` use them where they are present instead of computing their own.
+`CKGCN` uses them where they are present instead of computing its own.
 """
 
 import torch
@@ -15,8 +16,9 @@ from torch_geometric.transforms import BaseTransform
 
 from ckgconv.graphs import Coordinates, PackedGraphs, pack
 from ckgconv.pe.distances import rd, spd
+from ckgconv.pe.layout import LARGEST_PADDED
 from ckgconv.pe.rrwp import Counting, diagonal, rrwp, sparse_rrwp
-from ckgconv.pe.rwse import pair_rwse, rwse
+from ckgconv.pe.rwse import pair_rwse, rwse, sparse_rwse
 
 
 class AddRRWP(BaseTransform):  # type: ignore[misc]
@@ -32,7 +34,7 @@ class AddRRWP(BaseTransform):  # type: ignore[misc]
     def forward(self, data: Data) -> Data:
         coordinates = self.encode(packed(data))
         data.node_encoding = diagonal(coordinates, self.counting)
-        return write(data, coordinates)
+        return write(data, coordinates, f"rrwp {self.steps} {self.counting}")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(steps={self.steps}, counting={self.counting!r})"
@@ -52,7 +54,9 @@ class AddRWSE(BaseTransform):  # type: ignore[misc]
         self.steps = steps
 
     def forward(self, data: Data) -> Data:
-        data.node_encoding = rwse(packed(data), self.steps)
+        graphs = packed(data)
+        walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
+        data.node_encoding = walk(graphs, self.steps)
         return data
 
     def __repr__(self) -> str:
@@ -66,7 +70,7 @@ class AddPairRWSE(BaseTransform):  # type: ignore[misc]
         self.steps = steps
 
     def forward(self, data: Data) -> Data:
-        return write(data, pair_rwse(packed(data), self.steps))
+        return write(data, pair_rwse(packed(data), self.steps), f"pair_rwse {self.steps}")
 
     def __repr__(self) -> str:
         return f"AddPairRWSE(steps={self.steps})"
@@ -79,7 +83,7 @@ class AddSPD(BaseTransform):  # type: ignore[misc]
         self.max_distance = max_distance
 
     def forward(self, data: Data) -> Data:
-        return write(data, spd(packed(data), self.max_distance))
+        return write(data, spd(packed(data), self.max_distance), f"spd {self.max_distance}")
 
     def __repr__(self) -> str:
         return f"AddSPD(max_distance={self.max_distance})"
@@ -89,7 +93,7 @@ class AddRD(BaseTransform):  # type: ignore[misc]
     """Resistance distance."""
 
     def forward(self, data: Data) -> Data:
-        return write(data, rd(packed(data)))
+        return write(data, rd(packed(data)), "rd")
 
     def __repr__(self) -> str:
         return "AddRD()"
@@ -101,7 +105,8 @@ def packed(data: Data) -> PackedGraphs:
     return pack(data.edge_index, batch, getattr(data, "edge_weight", None), data.num_nodes)
 
 
-def write(data: Data, coordinates: Coordinates) -> Data:
+def write(data: Data, coordinates: Coordinates, source: str) -> Data:
     data.pair_index = torch.stack([coordinates.receiver, coordinates.sender])
     data.pair_encoding = coordinates.values
+    data.pair_source = source
     return data

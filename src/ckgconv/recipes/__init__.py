@@ -1,11 +1,11 @@
 """Recipes by name."""
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
 from ckgconv.checks import InputError
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import paper
+from ckgconv.recipes.values import check_recipe, from_json, nearest, to_json, with_value
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
     "zinc": paper.zinc,
@@ -26,9 +26,7 @@ def recipe(name: str) -> Recipe:
     """The recipe of that name; a sentence with the nearest one where there is none."""
     if name in RECIPES:
         return RECIPES[name]()
-    near = get_close_matches(name, RECIPES, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(RECIPES)}."
-    raise InputError(f"There is no recipe {name!r}: {hint}")
+    raise InputError(f"There is no recipe {name!r}: {nearest(name, list(RECIPES))}")
 
 
-__all__ = ["RECIPES", "recipe"]
+__all__ = ["RECIPES", "check_recipe", "from_json", "recipe", "to_json", "with_value"]

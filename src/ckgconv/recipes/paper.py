@@ -5,7 +5,7 @@ Where the printed table differs from the released configuration, a variant `…_
 
 from dataclasses import replace
 
-from ckgconv.recipe import AttributeRecipe, HeadRecipe, KernelRecipe, ModelRecipe, Recipe, TrainingRecipe
+from ckgconv.recipe import AttributeRecipe, DataRecipe, HeadRecipe, KernelRecipe, ModelRecipe, Recipe, TrainingRecipe
 
 # The nine atom and three bond columns of the molecular property benchmarks.
 MOLECULE_ATOMS = AttributeRecipe("molecule", (119, 5, 12, 12, 10, 6, 6, 2, 2))
@@ -16,7 +16,7 @@ def zinc() -> Recipe:
     """ZINC-12k, graph regression; the paper reports a test MAE of 0.059 ± 0.003."""
     return Recipe(
         name="zinc",
-        data="zinc",
+        data=DataRecipe("zinc"),
         model=ModelRecipe(
             width=64,
             blocks=10,
@@ -40,7 +40,7 @@ def mnist() -> Recipe:
     """MNIST superpixels, graph classification."""
     return Recipe(
         name="mnist",
-        data="mnist",
+        data=DataRecipe("mnist"),
         model=ModelRecipe(
             width=48,
             blocks=4,
@@ -59,7 +59,7 @@ def cifar10() -> Recipe:
     """CIFAR10 superpixels, graph classification."""
     return Recipe(
         name="cifar10",
-        data="cifar10",
+        data=DataRecipe("cifar10"),
         model=ModelRecipe(
             width=56,
             blocks=3,
@@ -85,7 +85,7 @@ def pattern() -> Recipe:
     """PATTERN, binary node classification; metric is the mean of the per-class recalls."""
     return Recipe(
         name="pattern",
-        data="pattern",
+        data=DataRecipe("pattern"),
         model=ModelRecipe(
             width=64,
             blocks=10,
@@ -103,7 +103,7 @@ def cluster() -> Recipe:
     """CLUSTER, node classification into six communities."""
     return Recipe(
         name="cluster",
-        data="cluster",
+        data=DataRecipe("cluster"),
         model=ModelRecipe(
             width=54,
             blocks=16,
@@ -129,7 +129,7 @@ def peptides_func() -> Recipe:
     """Peptides-func, ten binary labels per graph."""
     return Recipe(
         name="peptides-func",
-        data="peptides-func",
+        data=DataRecipe("peptides-func"),
         model=ModelRecipe(
             width=96,
             blocks=4,
@@ -156,7 +156,7 @@ def peptides_struct() -> Recipe:
     """Peptides-struct, eleven regression targets per graph."""
     return Recipe(
         name="peptides-struct",
-        data="peptides-struct",
+        data=DataRecipe("peptides-struct"),
         model=ModelRecipe(
             width=96,
             blocks=4,

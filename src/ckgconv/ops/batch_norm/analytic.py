@@ -3,6 +3,9 @@
     x̂ = (x - μ) ρ,  ρ = 1/√(σ² + ε),  y = γ x̂ + β
     ∂x_r = γ ρ ( g_r - w_r/W Σ g - w_r/W x̂_r Σ g x̂ )        ∂γ = Σ g x̂        ∂β = Σ g
 
+In a data-parallel run the sums inside the moments and inside ∂x run over the rows of all processes; ∂γ and ∂β stay
+local, since gradients of parameters are averaged over processes anyway.
+
 Automatic differentiation of `naive` keeps four tensors of the size of x: on a path of 20,000 nodes, two blocks of
 width 64, that was 5.9 GB for one training step against 4.2 GB here.
 
@@ -15,7 +18,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.batch_norm.naive import weighted_moments
+from ckgconv.ops.batch_norm.naive import row_share, weighted_moments
+from ckgconv.ops.total import several_processes, total
 
 
 class WeightedStandardisation(torch.autograd.Function):
@@ -25,34 +29,46 @@ class WeightedStandardisation(torch.autograd.Function):
     def forward(
         x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        mean, variance, total = weighted_moments(x, row_weight)
+        moments = shared_moments if several_processes() else weighted_moments
+        mean, variance, total_weight = moments(x, row_weight)
         factor = scale * torch.rsqrt(variance + epsilon)
         # Centred before it is scaled: in float32 a large mean would cancel digits otherwise.
         y = torch.addcmul(shift.unsqueeze(-2), x - mean.unsqueeze(-2), factor.unsqueeze(-2))
-        return y, mean, variance, total
+        return y, mean, variance, total_weight
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
         x, row_weight, scale, _, epsilon = inputs
-        _, mean, variance, total = output
-        ctx.mark_non_differentiable(mean, variance, total)
-        ctx.save_for_backward(x, row_weight, scale, mean, torch.rsqrt(variance + epsilon), total)
+        _, mean, variance, total_weight = output
+        ctx.mark_non_differentiable(mean, variance, total_weight)
+        ctx.save_for_backward(x, row_weight, scale, mean, torch.rsqrt(variance + epsilon), total_weight)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        x, row_weight, scale, mean, root, total = ctx.saved_tensors
+        x, row_weight, scale, mean, root, total_weight = ctx.saved_tensors
         standard = (x - mean.unsqueeze(-2)) * root.unsqueeze(-2)
         gradient_shift = gradient.sum(-2)
         gradient_scale = (gradient * standard).sum(-2)
-        pulled = torch.addcmul(gradient_shift.unsqueeze(-2), standard, gradient_scale.unsqueeze(-2))
-        share = 1 / total if row_weight is None else (row_weight / total).unsqueeze(-1)
+        pulled = torch.addcmul(total(gradient_shift).unsqueeze(-2), standard, total(gradient_scale).unsqueeze(-2))
+        share = 1 / total_weight if row_weight is None else row_share(row_weight, total_weight)
         gradient_x = torch.addcmul(gradient, pulled, share, value=-1) * (scale * root).unsqueeze(-2)
         return gradient_x, None, gradient_scale, gradient_shift, None
+
+
+def shared_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """`weighted_moments` over the rows of all processes."""
+    weight = x.new_ones(x.shape[-2]) if row_weight is None else row_weight
+    total_weight = total(weight.sum())
+    share = row_share(weight, total_weight)
+    mean = total((share * x).sum(-2))
+    variance = total((share * (x - mean.unsqueeze(-2)).square()).sum(-2))
+    return mean, variance, total_weight
 
 
 def weighted_batch_norm(
     x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """y [..., R, D], and μ, σ² [..., D], W of the batch."""
+    """y [..., R, D], and μ, σ² [..., D], W of the batch; at least float32 inside. Differentiable once."""
+    x = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
     return WeightedStandardisation.apply(x, row_weight, scale, shift, epsilon)

@@ -14,7 +14,8 @@ from torch import Tensor
 
 def scaled_convolution(x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor) -> Tensor:
     """y [N, D] from x [N, D], ψ [P, D]; receiver, sender [P]; support_size [N]. Empty supports give 0."""
-    summed = x.new_zeros(x.shape).index_add(0, receiver, x.index_select(0, sender) * psi)
+    messages = x.index_select(0, sender) * psi
+    summed = messages.new_zeros(x.shape).index_add(0, receiver, messages)
     return summed / support_size.clamp(min=1).unsqueeze(-1)
 
 
@@ -29,6 +30,6 @@ def sparse_global_convolution(
 ) -> Tensor:
     """y [N, D] over whole graphs, with ψ⁰ = background [N, D] for the pairs not stored; node_graph [N]."""
     total = x.new_zeros(x.shape).index_add(0, node_graph, x)[node_graph]
-    difference = psi - background.index_select(0, receiver)
-    summed = x.new_zeros(x.shape).index_add(0, receiver, x.index_select(0, sender) * difference)
+    messages = x.index_select(0, sender) * (psi - background.index_select(0, receiver))
+    summed = messages.new_zeros(x.shape).index_add(0, receiver, messages)
     return (summed + background * total) / support_size.unsqueeze(-1)

@@ -23,11 +23,13 @@ def sparse_global_softmax(
     """The same where |supp(i)| - |stored| pairs of receiver i share background [N, D]: ([P, D], [N, D])."""
     num_nodes = background.shape[0]
     stored = psi.new_zeros(num_nodes).index_add(0, receiver, psi.new_ones(psi.shape[0]))
+    missing = (support_size - stored).unsqueeze(-1)
+    # A background that stands for no pair has no say, not even in the shift.
+    background = torch.where(missing > 0, background, -torch.inf)
     highest = torch.maximum(_highest(psi, receiver, num_nodes), background.detach())
     exponential = torch.exp(psi - highest[receiver])
     others = torch.exp(background - highest)
-    total = torch.zeros_like(background).index_add(0, receiver, exponential)
-    total = total + (support_size - stored).unsqueeze(-1) * others
+    total = torch.zeros_like(background).index_add(0, receiver, exponential) + missing * others
     return exponential / total[receiver], others / total
 
 

@@ -1,0 +1,137 @@
+"""Data sets by name: where each is found, and what is done when it is read.
+
+A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) comes first; ZINC-12k travels with the
+package; everything else is downloaded from its official source and packed into the data folder.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+
+import torch
+
+from ckgconv.checks import InputError, require
+from ckgconv.data import sbm
+from ckgconv.data.official import download
+from ckgconv.data.packed import PackedDataset, from_arrays, join, load_packed, read_arrays, save_packed
+from ckgconv.data.superpixels import NEIGHBOURS, superpixel_edges
+from ckgconv.data.tables import load_table
+from ckgconv.recipe import DataRecipe
+
+EMBEDDED = Path(__file__).with_name("zinc12k.npz")
+DATA_VARIABLE = "CKGCONV_DATA"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A named data set."""
+
+    file: str
+    task: str
+    generate: Callable[[int], PackedDataset] | None = None
+    pixel_scale: float | None = None  # superpixels: what stored pixel values are divided by
+
+
+CATALOGUE: dict[str, Entry] = {
+    "zinc": Entry("zinc12k.npz", "graph regression (penalised logP), MAE"),
+    "zinc-full": Entry("zinc_full.npz", "graph regression (penalised logP), MAE"),
+    "mnist": Entry("mnist_superpixels.npz", "10 digits per graph, accuracy", pixel_scale=1.0),
+    "cifar10": Entry("cifar10_superpixels.npz", "10 objects per graph, accuracy", pixel_scale=255.0),
+    "pattern": Entry("pattern.npz", "2 classes per node, mean recall", generate=sbm.pattern),
+    "cluster": Entry("cluster.npz", "6 classes per node, mean recall", generate=sbm.cluster),
+    "peptides-func": Entry("peptides_func.npz", "10 labels per graph, average precision"),
+    "peptides-struct": Entry("peptides_struct.npz", "11 values per graph, MAE"),
+}
+
+
+def data_folder(given: Path | None) -> Path:
+    """`given`, else $CKGCONV_DATA, else ./data."""
+    return given or Path(os.environ.get(DATA_VARIABLE, "data"))
+
+
+def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
+    """The data set of a recipe: a name of the catalogue, a CSV, a packed file or a folder of packed files."""
+    path = Path(recipe.name)
+    if recipe.name in CATALOGUE:
+        return _named(recipe, data_folder(folder))
+    if path.suffix == ".csv":
+        require(path.exists(), f"{path} does not exist: check the path of the CSV.")
+        return load_table(recipe).limited(recipe.limit)
+    if path.suffix == ".npz":
+        return load_packed(path).limited(recipe.limit)
+    if path.is_dir():
+        return _folder(path).limited(recipe.limit)
+    near = get_close_matches(recipe.name, CATALOGUE, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(CATALOGUE)}, a .csv or a .npz file."
+    raise InputError(f"There is no data set {recipe.name!r}: {hint}")
+
+
+def find(name: str, folder: Path) -> Path | None:
+    """The packed file of a named data set, if there is one."""
+    there = folder / CATALOGUE[name].file
+    if there.exists():
+        return there
+    return EMBEDDED if name == "zinc" else None
+
+
+def build(name: str, folder: Path, seed: int | None = None) -> Path:
+    """Make the packed file of a named data set: generated from a seed where one is given, downloaded otherwise."""
+    require(name in CATALOGUE, f"There is no data set {name!r}: choose one of {', '.join(CATALOGUE)}.")
+    entry = CATALOGUE[name]
+    if seed is not None:
+        require(entry.generate is not None, f"{name} is not a synthetic data set: build it without --generate.")
+        assert entry.generate is not None
+        dataset = entry.generate(seed)
+    else:
+        require(name != "zinc", "zinc travels with the package: there is nothing to build.")
+        dataset = download(name, folder)
+    save_packed(dataset, folder / entry.file)
+    return folder / entry.file
+
+
+def _named(recipe: DataRecipe, folder: Path) -> PackedDataset:
+    entry = CATALOGUE[recipe.name]
+    path = find(recipe.name, folder)
+    if path is None:
+        path = _download_or_explain(recipe.name, folder)
+    if entry.pixel_scale is None:
+        return load_packed(path).limited(recipe.limit)
+    return _superpixels(path, entry.pixel_scale, recipe.limit)
+
+
+def _download_or_explain(name: str, folder: Path) -> Path:
+    try:
+        return build(name, folder)
+    except InputError as error:
+        if CATALOGUE[name].generate is None:
+            raise
+        raise InputError(f"{error} Or generate it: ckgconv data build {name} --generate.") from error
+
+
+def _superpixels(path: Path, scale: float, limit: int | None) -> PackedDataset:
+    """Superpixel files: pixel values to [0, 1]; edges recomputed where the file has none."""
+    arrays = read_arrays(path)
+    stored = "edge_index" in arrays
+    if not stored:
+        arrays["num_edges"] = torch.zeros_like(arrays["num_nodes"])
+        arrays["edge_index"] = torch.zeros(2, 0, dtype=torch.int16)
+    dataset = from_arrays(arrays).limited(limit)
+    if not dataset.x.is_floating_point():
+        dataset = replace(dataset, x=(dataset.x.float() / scale))
+    if stored:
+        return dataset
+    assert dataset.pos is not None
+    edge_index, edge_attr = superpixel_edges(dataset.node_ptr.diff(), dataset.pos)
+    return replace(dataset, edge_ptr=NEIGHBOURS * dataset.node_ptr, edge_index=edge_index, edge_attr=edge_attr)
+
+
+def _folder(path: Path) -> PackedDataset:
+    """train.npz, val.npz and test.npz, whose own split arrays are not read."""
+    parts = {}
+    for name in ("train", "val", "test"):
+        file = path / f"{name}.npz"
+        require(file.exists(), f"{path} has no {name}.npz: give train.npz, val.npz and test.npz.")
+        parts[name] = load_packed(file)
+    return join(parts)

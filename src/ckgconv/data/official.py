@@ -1,0 +1,90 @@
+"""Official sources, through PyG's own data set classes, and any PyG data set of the user → the packed format."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ckgconv.checks import InputError, require
+from ckgconv.data.packed import PackedDataset, from_arrays, join
+
+
+def from_pyg(graphs: Iterable[Data]) -> PackedDataset:
+    """Any PyG data set or list of `Data` with x and edge_index; all graphs land in "test"."""
+    parts = list(graphs)
+    require(len(parts) > 0, "The data set has no graph: give at least one.")
+    for number, graph in enumerate(parts):
+        for name in ("x", "edge_index"):
+            require(getattr(graph, name, None) is not None, f"Graph {number} has no {name}: every graph needs one.")
+
+    def joined(name: str) -> Tensor | None:
+        values: list[Any] = [getattr(graph, name, None) for graph in parts]
+        if any(value is None for value in values):
+            return None
+        return torch.cat([value if value.dim() else value.view(1) for value in values])
+
+    arrays = {
+        "num_nodes": torch.tensor([graph.num_nodes for graph in parts]),
+        "num_edges": torch.tensor([graph.num_edges for graph in parts]),
+        "edge_index": torch.cat([graph.edge_index for graph in parts], dim=1),
+    }
+    for name in ("x", "edge_attr", "pos", "y"):
+        value = joined(name)
+        if value is not None:
+            arrays[name] = value.unsqueeze(-1) if name in ("x", "edge_attr") and value.dim() == 1 else value
+    return from_arrays(arrays)
+
+
+def from_pyg_splits(train: Iterable[Data], val: Iterable[Data], test: Iterable[Data]) -> PackedDataset:
+    """Three PyG data sets as one with its splits."""
+    return join({"train": from_pyg(train), "val": from_pyg(val), "test": from_pyg(test)})
+
+
+def _benchmark(name: str) -> Callable[[Path, str], Any]:
+    def open_split(root: Path, split: str) -> Any:
+        from torch_geometric.datasets import GNNBenchmarkDataset
+
+        return GNNBenchmarkDataset(str(root), name, split=split)
+
+    return open_split
+
+
+def _long_range(name: str) -> Callable[[Path, str], Any]:
+    def open_split(root: Path, split: str) -> Any:
+        from torch_geometric.datasets import LRGBDataset
+
+        return LRGBDataset(str(root), name, split=split)
+
+    return open_split
+
+
+def _zinc_full(root: Path, split: str) -> Any:
+    from torch_geometric.datasets import ZINC
+
+    return ZINC(str(root), subset=False, split=split)
+
+
+OFFICIAL: dict[str, Callable[[Path, str], Any]] = {
+    "zinc-full": _zinc_full,
+    "mnist": _benchmark("MNIST"),
+    "cifar10": _benchmark("CIFAR10"),
+    "pattern": _benchmark("PATTERN"),
+    "cluster": _benchmark("CLUSTER"),
+    "peptides-func": _long_range("Peptides-func"),
+    "peptides-struct": _long_range("Peptides-struct"),
+}
+
+
+def download(name: str, folder: Path) -> PackedDataset:
+    """Fetch a named data set from its official source and convert it."""
+    open_split = OFFICIAL[name]
+    try:
+        return from_pyg_splits(*(open_split(folder / "official" / name, split) for split in ("train", "val", "test")))
+    except (OSError, RuntimeError) as error:
+        raise InputError(
+            f"{name} could not be downloaded ({type(error).__name__}: {error}): put its packed file into the data "
+            f"folder (--data-dir or CKGCONV_DATA), or connect to the network."
+        ) from error

@@ -1,0 +1,94 @@
+"""Coordinates that came with the data: checked against the encoding a network was built for."""
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ckgconv.checks import check_finite, check_index, check_shape, require
+from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
+from ckgconv.pairs.encode import Encoding
+from ckgconv.pe import UNREACHABLE
+
+
+def precomputed(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> Coordinates | None:
+    """The coordinates that a transform of `ckgconv.pe` wrote, or None."""
+    index = getattr(data, "pair_index", None)
+    if index is None:
+        return None
+    values = getattr(data, "pair_encoding", None)
+    require(values is not None, "data has pair_index but no pair_encoding: precompute with a transform.")
+    _check_source(getattr(data, "pair_source", None), encoding)
+    check_shape("pair_index", index, (2, None), "keep it as the transform wrote it.")
+    check_index("pair_index", index, graphs.num_nodes, "node numbers")
+    receiver, sender = index
+    keys = receiver * graphs.num_nodes + sender
+    require(
+        bool((keys.diff() > 0).all()) and bool((graphs.node_graph[receiver] == graphs.node_graph[sender]).all()),
+        "pair_index is not sorted by receiver and sender, repeats a pair or joins different graphs: keep the "
+        "order in which the transform wrote it.",
+    )
+    every = int((graphs.sizes**2).sum())
+    complete = receiver.shape[0] == every
+    require(
+        complete or (encoding.support != "global" and encoding.name == "rrwp"),
+        f"pair_index holds {receiver.shape[0]} pairs, not all {every}: precompute with a dense transform, or choose "
+        f"encoding 'rrwp' with support 'sparse_global' or a number of hops.",
+    )
+    assert values is not None
+    return Coordinates(receiver, sender, _checked_values(values, receiver.shape[0], encoding, dtype), complete)
+
+
+def precomputed_node_part(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> Tensor:
+    """The node part beside them."""
+    values = getattr(data, "node_encoding", None)
+    require(values is not None, "data has pair_index but no node_encoding: add the transform AddRWSE.")
+    assert isinstance(values, Tensor)
+    check_shape(
+        "node_encoding", values, (graphs.num_nodes, encoding.node_channels), "precompute with the model's steps."
+    )
+    check_finite("node_encoding", values)
+    return values.to(dtype)
+
+
+def check_pairs(pairs: Pairs, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> None:
+    """Refuse a support that was built for other graphs, another encoding or another precision."""
+    channels = (None,) if encoding.name == "spd" else (None, encoding.channels)
+    check_shape("pairs.coordinates", pairs.coordinates, channels, "encode with the layer's pe and steps.")
+    require(
+        torch.equal(pairs.node_graph, graphs.node_graph),
+        "pairs belongs to other graphs than x: build the support from the same edge_index and batch.",
+    )
+    if encoding.name == "spd":
+        _check_distances("pairs.coordinates", pairs.coordinates, encoding.steps)
+    else:
+        require(
+            pairs.coordinates.dtype == dtype,
+            f"pairs.coordinates has dtype {pairs.coordinates.dtype}, x has {dtype}: encode with dtype={dtype}.",
+        )
+
+
+def _checked_values(values: Tensor, rows: int, encoding: Encoding, dtype: torch.dtype) -> Tensor:
+    if encoding.name == "spd":
+        check_shape("pair_encoding", values, (rows,), "precompute with AddSPD.")
+        _check_distances("pair_encoding", values, encoding.steps)
+        return values
+    remedy = f"precompute with the transform of encoding {encoding.name!r} and the model's steps."
+    check_shape("pair_encoding", values, (rows, encoding.channels), remedy)
+    if encoding.name != "rd":  # infinite between components
+        check_finite("pair_encoding", values)
+    return values.to(dtype)
+
+
+def _check_distances(name: str, values: Tensor, largest: int) -> None:
+    check_index(name, values - UNREACHABLE, largest + 1 - UNREACHABLE, f"distances ({UNREACHABLE}: unreachable) + 1")
+
+
+def _check_source(source: str | list[str] | None, encoding: Encoding) -> None:
+    """`pair_source` is a text, or one per graph of a batch; data without it was written by hand."""
+    found = {source} if isinstance(source, str) else set(source or [])
+    wrong = sorted(found - {encoding.source})
+    require(
+        not wrong,
+        f"The data was precomputed as {''.join(wrong[:1])!r}, the model reads {encoding.source!r}: precompute with the "
+        f"model's encoding and steps.",
+    )
