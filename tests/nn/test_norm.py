@@ -125,7 +125,7 @@ def test_float32_statistics_of_many_skewed_rows():
     x[::1000] *= 300
     weights = torch.ones(300_000)
     for rows in (None, weights):
-        norm = WeightedBatchNorm(3).float()
+        norm = WeightedBatchNorm(3, skewed=True).float()
         norm(x.float(), None if rows is None else rows.float())
         expected = 0.9 + 0.1 * x.var(0)
         torch.testing.assert_close(norm.running_variance[0].double(), expected, rtol=1e-5, atol=0)

@@ -1,1 +1,1 @@
-"""Runs a recipe: optimiser and schedule."""
+"""Runs a recipe: eager loop, checkpoints, records; the only room that knows devices, processes and seeds."""

@@ -41,7 +41,7 @@ class RandomWalkEncoder(CoordinateEncoder):
         super().__init__()
         self.channels = channels
         self.injection = DegreeInjection(channels) if inject_degree else None
-        self.norm = WeightedBatchNorm(channels, initial_scale=initial_scale)
+        self.norm = WeightedBatchNorm(channels, initial_scale=initial_scale, skewed=True)
 
     def reset_parameters(self) -> None:
         if self.injection is not None:

@@ -34,6 +34,8 @@ class WeightedBatchNorm(nn.Module):
         channels: D.
         groups: L sets of parameters and statistics.
         initial_scale: where γ starts.
+        skewed: whether the rows are raw coordinates, whose statistics need pairwise sums: the library's kernel takes
+            one running float32 sum, which over 10⁵ such rows keeps three digits only.
 
     Shapes: x [R, D] or [L, R, D], row_weight [R] → like x.
     """
@@ -46,6 +48,7 @@ class WeightedBatchNorm(nn.Module):
         channels: int,
         groups: int = 1,
         initial_scale: float = 1.0,
+        skewed: bool = False,
         epsilon: float = 1e-5,
         momentum: float = 0.1,
     ) -> None:
@@ -55,6 +58,7 @@ class WeightedBatchNorm(nn.Module):
         self.epsilon = epsilon
         self.momentum = momentum
         self.initial_scale = initial_scale
+        self.skewed = skewed
         self.scale = nn.Parameter(torch.empty(groups, channels))
         self.shift = nn.Parameter(torch.empty(groups, channels))
         self.register_buffer("running_mean", torch.zeros(groups, channels))
@@ -89,9 +93,8 @@ class WeightedBatchNorm(nn.Module):
         return affine(standardised, self.scale[group], self.shift[group])
 
     def _plain(self, x: Tensor, row_weight: Tensor | None) -> bool:
-        """Whether the library's kernel may take the statistics: fast, in one running float32 sum, exact enough inside
-        ψ. Over the 10⁵ skewed rows of raw coordinates it keeps three digits only, so single norms take their own."""
-        return self.groups > 1 and row_weight is None and x.shape[-2] > 1 and not several_processes()
+        """Whether the library's fused kernel may take the statistics of the batch."""
+        return not self.skewed and row_weight is None and x.shape[-2] > 1 and not several_processes()
 
     def _native(self, x: Tensor, group: int) -> Tensor:
         """The library's fused kernel: same equation, one pass over the memory."""

@@ -30,7 +30,7 @@ class NodeStem(nn.Module):
 
     def __init__(self, channels: int, width: int, combine: Combine = "sum") -> None:
         super().__init__()
-        self.encoding_norm = WeightedBatchNorm(channels)
+        self.encoding_norm = WeightedBatchNorm(channels, skewed=True)
         self.mix = Mix(width, channels, combine)
         self.norm = WeightedBatchNorm(width)
         self.reset_parameters()
@@ -75,7 +75,7 @@ class PairStem(nn.Module):
         self.encoder = coordinate_encoder(encoding, width, initial_scale, inject_degree)
         self.mix = Mix(width, self.encoder.channels, combine, self.encoder.embeds)
         self.position = PairPosition(position_channels, width) if position_channels else None
-        self.norm = WeightedBatchNorm(width)
+        self.norm = WeightedBatchNorm(width, skewed=True)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

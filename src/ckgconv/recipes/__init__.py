@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ckgconv.checks import InputError
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import paper
+from ckgconv.recipes import molecules, paper
 from ckgconv.recipes.values import check_recipe, from_json, nearest, to_json, with_value
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
@@ -15,6 +15,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "cluster": paper.cluster,
     "peptides-func": paper.peptides_func,
     "peptides-struct": paper.peptides_struct,
+    "zinc-demo": molecules.zinc_demo,
     "zinc-concatenate": paper.zinc_concatenate,
     "cifar10-printed": paper.cifar10_printed,
     "cluster-printed": paper.cluster_printed,

@@ -1,0 +1,29 @@
+"""The picture of a run: training loss and validation metric by epoch."""
+
+from pathlib import Path
+from typing import Any
+
+from ckgconv.engine.files import write_whole
+
+
+def draw_curve(record: dict[str, Any], path: Path) -> None:
+    """A PNG whose title says the finding."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    epochs, best, metric = record["epochs"], record["best"], record["metric"]
+    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    numbers = [entry["epoch"] + 1 for entry in epochs]
+    axes.plot(numbers, [entry["train_loss"] for entry in epochs], label="training loss", color="tab:blue")
+    axes.plot(numbers, [entry["val"] for entry in epochs], label=f"validation {metric}", color="tab:orange")
+    axes.axvline(best["epoch"] + 1, color="tab:gray", linewidth=0.8, linestyle="--", label="best epoch")
+    test = "" if best["test"] is None else f", test {metric} {best['test']:.4f}"
+    axes.set_title(f"{record['recipe']['name']}, seed {record['seed']}: best epoch {best['epoch'] + 1}{test}")
+    axes.set_xlabel("epoch")
+    axes.set_ylabel(f"loss, {metric}")
+    axes.grid(alpha=0.3)
+    axes.legend()
+    write_whole(path, lambda part: figure.savefig(part, dpi=130, format="png"))
+    pyplot.close(figure)

@@ -1,0 +1,158 @@
+"""`ckgconv train`: a recipe, a saved recipe or a CSV of molecules → a run folder."""
+
+import json
+import statistics
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ckgconv.checks import InputError, require
+from ckgconv.cli.curve import draw_curve
+from ckgconv.cli.watch import ProgressBar
+from ckgconv.data.tables import read_table
+from ckgconv.engine.run import Run, Silence, train
+from ckgconv.recipe import DataRecipe, Recipe
+from ckgconv.recipes import from_json, recipe, with_value
+from ckgconv.recipes.molecules import molecules
+from ckgconv.recipes.values import nearest
+
+
+class Split(StrEnum):
+    random = "random"
+    scaffold = "scaffold"
+
+
+def train_command(
+    what: Annotated[
+        str, typer.Argument(metavar="RECIPE", help="A recipe's name, a recipe.json, or a CSV of molecules.")
+    ],
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="Change any recipe value, such as model.width=32. Repeatable.")
+    ] = None,
+    seeds: Annotated[list[int] | None, typer.Option("--seed", help="One or several seeds: --seed 0 1 2 3.")] = None,
+    smiles: Annotated[str, typer.Option(help="CSV: column of the SMILES.")] = "smiles",
+    target: Annotated[list[str] | None, typer.Option(help="CSV: column to learn. Repeatable.")] = None,
+    split: Annotated[Split, typer.Option(help="CSV: how to split.")] = Split.random,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run, by default runs/NAME-seedN.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    precision: Annotated[str, typer.Option(help="32, tf32, bf16 or 64.")] = "32",
+    data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+) -> None:
+    """Train a recipe; the best validation epoch is kept and tested."""
+    chosen = resolve(what, smiles, target or [], split.value)
+    for setting in settings or []:
+        chosen = with_value(chosen, setting)
+    numbers = seeds or [0]
+    require(len(set(numbers)) == len(numbers), "The same seed was given twice: give each once.")
+    folders = [run_folder(out, chosen, seed, len(numbers) > 1) for seed in numbers]
+    runs = []
+    for seed, folder in zip(numbers, folders, strict=True):
+        runs.append(_train_one(chosen, seed, folder, resume, device, precision, data_dir, as_json))
+    if not runs[0].learner.fabric.is_global_zero:
+        return
+    if as_json:
+        print(json.dumps([summary(run) for run in runs] if len(runs) > 1 else summary(runs[0])))
+    elif len(runs) > 1:
+        tests = [run.record["best"]["test"] for run in runs]
+        spread = f"{statistics.mean(tests):.4f} ± {statistics.stdev(tests):.4f}"
+        Console().print(f"test {chosen.training.metric} over {len(tests)} seeds: {spread}")
+
+
+def resolve(what: str, smiles: str, targets: list[str], split: str) -> Recipe:
+    """The recipe that a person's first word means."""
+    path = Path(what)
+    if path.suffix == ".json":
+        require(path.exists(), f"{path} does not exist: give a recipe.json that a run has written.")
+        return from_json(path.read_text(encoding="utf-8"), what)
+    if path.suffix == ".csv":
+        return table_recipe(path, smiles, targets, split)
+    require(path.suffix == "" or not path.exists(), f"{path} is neither a recipe.json nor a .csv: give one of them.")
+    return recipe(what)
+
+
+def table_recipe(path: Path, smiles: str, targets: list[str], split: str) -> Recipe:
+    """A recipe for a CSV: classification where every known target is 0 or 1, regression otherwise."""
+    require(path.exists(), f"{path} does not exist: check the path of the CSV.")
+    table = read_table(path)
+    others = [name for name in table.columns if name != smiles]
+    require(bool(targets), f"No target was named: give --target with one of {', '.join(others)}.")
+    for name in (smiles, *targets):
+        if name not in table.columns:
+            raise InputError(f"{path} has no column {name!r}: {nearest(name, list(table.columns))}")
+    values = {value for name in targets for value in table.numbers(name) if value == value}
+    data = DataRecipe(str(path), smiles=smiles, targets=tuple(targets), split=split)  # type: ignore[arg-type]
+    chosen = molecules(data, classification=bool(values) and values <= {0.0, 1.0})
+    return replace(chosen, name=path.stem)
+
+
+def run_folder(out: Path | None, chosen: Recipe, seed: int, several: bool) -> Path:
+    """Where a run is kept."""
+    if out is None:
+        return Path("runs") / f"{chosen.name}-seed{seed}"
+    return out / f"seed{seed}" if several else out
+
+
+def summary(run: Run) -> dict[str, object]:
+    """The outcome of a run, for a machine."""
+    record = run.record
+    return {
+        "recipe": run.recipe.name,
+        "seed": record["seed"],
+        "metric": record["metric"],
+        "best": record["best"],
+        "wall_s": record["wall_s"],
+        "device": record["device"],
+        "run": str(run.folder),
+    }
+
+
+def _train_one(
+    chosen: Recipe,
+    seed: int,
+    folder: Path,
+    resume: bool,
+    device: str,
+    precision: str,
+    data_dir: Path | None,
+    quiet: bool,
+) -> Run:
+    console = Console(stderr=quiet)
+    bar = ProgressBar(console)
+    silent = quiet or not _first_process()
+    try:
+        run = train(
+            chosen,
+            seed,
+            folder=folder,
+            resume=resume,
+            device=device,
+            precision=precision,
+            data_folder=data_dir,
+            watcher=Silence() if silent else bar,
+        )
+    finally:
+        bar.stop()
+    if run.learner.fabric.is_global_zero:
+        draw_curve(run.record, folder / "curve.png")
+        if not quiet:
+            _report(run, console)
+    return run
+
+
+def _report(run: Run, console: Console) -> None:
+    best, metric = run.record["best"], run.record["metric"]
+    test = "no test split" if best["test"] is None else f"test {metric} {best['test']:.4f}"
+    console.print(f"best epoch {best['epoch'] + 1}: validation {metric} {best['val']:.4f}, {test}")
+    console.print(f"run: {run.folder}   curve: {run.folder}/curve.png")
+
+
+def _first_process() -> bool:
+    import os
+
+    return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))) == 0

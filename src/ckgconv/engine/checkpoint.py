@@ -1,0 +1,88 @@
+"""Checkpoints: tensors as safetensors, everything else as JSON; nothing in them can run code.
+
+    checkpoints/000012.safetensors     weights, running statistics, moments of the optimiser
+    checkpoints/000012.json            epoch, record so far, digests; written last, so it marks a whole checkpoint
+
+The newest two are kept. A checkpoint whose digests do not match is reported and the one before it is used.
+"""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+
+from ckgconv.checks import InputError
+from ckgconv.engine.files import digest, write_text, write_whole
+
+KEPT = 2
+
+
+def save(stem: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """`stem`.safetensors, then `stem`.json with the digests of both."""
+    data = safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
+    write_whole(stem.with_suffix(".safetensors"), lambda part: part.write_bytes(data))
+    body = json.dumps(state, sort_keys=True)
+    seal = {"state": state, "tensors_sha256": digest(data), "state_sha256": digest(body.encode())}
+    write_text(stem.with_suffix(".json"), json.dumps(seal))
+
+
+def load(stem: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `save` wrote; a sentence where it is damaged."""
+    try:
+        seal = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
+        state = seal["state"]
+        data = stem.with_suffix(".safetensors").read_bytes()
+        sound = seal["tensors_sha256"] == digest(data)
+        sound = sound and seal["state_sha256"] == digest(json.dumps(state, sort_keys=True).encode())
+        tensors = safetensors.torch.load(data) if sound else {}
+    except FileNotFoundError as error:
+        raise InputError(f"{error.filename} does not exist: give the folder of a run.") from error
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise InputError(f"{stem.with_suffix('.json')} is damaged ({error}).") from error
+    if not sound:
+        raise InputError(f"{stem.with_suffix('.safetensors')} is damaged: it is not what was written.")
+    return tensors, state
+
+
+def save_epoch(folder: Path, epoch: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """A checkpoint after an epoch; older ones than the newest two are removed."""
+    save(folder / f"{epoch:06d}", tensors, state)
+    for old in sorted(folder.glob("*.json"))[:-KEPT]:
+        old.unlink()
+        old.with_suffix(".safetensors").unlink(missing_ok=True)
+
+
+def load_newest(folder: Path, warn: Callable[[str], None]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    """The newest sound checkpoint, or None; `warn` is told of each damaged one."""
+    for mark in sorted(folder.glob("*.json"), reverse=True):
+        try:
+            return load(mark.with_suffix(""))
+        except InputError as error:
+            warn(f"{error} The checkpoint before it is used.")
+    return None
+
+
+def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Model and optimiser under readable names."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for name, parameter in model.named_parameters():
+        for moment, value in optimizer.state.get(parameter, {}).items():
+            tensors[f"optimizer.{moment}.{name}"] = torch.as_tensor(value)
+    return tensors
+
+
+def restore_training(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Undo `training_tensors`."""
+    weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
+    model.load_state_dict(weights)
+    parameters = dict(model.named_parameters())
+    for key, value in tensors.items():
+        if key.startswith("optimizer."):
+            _, moment, name = key.split(".", 2)
+            device = value.device if moment == "step" else parameters[name].device
+            optimizer.state[parameters[name]][moment] = value.to(device)

@@ -1,0 +1,40 @@
+"""Files that are whole or not there: written aside, synchronised, renamed; with digests that show later damage."""
+
+import errno
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ckgconv.checks import InputError
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, then put it in place; on failure nothing has changed."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(part)
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    except Exception as error:
+        part.unlink(missing_ok=True)
+        if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or "No space left" in str(error):
+            raise InputError(
+                f"The disk is full: {path} could not be written. What was saved before is untouched; free some space "
+                f"and continue with --resume."
+            ) from error
+        if isinstance(error, OSError):
+            raise InputError(f"{path} could not be written ({error.strerror}): choose another folder.") from error
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """A text file, whole or not at all."""
+    write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def digest(data: bytes) -> str:
+    """SHA-256, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,74 @@
+"""Prediction for new molecules: order and number of rows are kept, invalid ones get a reason instead of a number."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ckgconv.checks import InputError
+from ckgconv.data.molecules import ATOM_SIZES, Featuriser
+from ckgconv.data.tables import pack_molecules, read_molecules
+from ckgconv.engine.loop import predict_batch
+from ckgconv.engine.run import Run
+
+ZINC_TYPES = (21,)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """One entry per row of the input; T outputs, D width of the embedding."""
+
+    values: list[list[float] | None]  # [T] each
+    embeddings: list[list[float] | None]  # [D] each
+    reasons: list[str]  # why there is none
+
+
+def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] = lambda count: None) -> Predictions:
+    """Predict molecules with a trained network; `tick` hears how many rows are done."""
+    molecules, reasons = read_molecules(smiles, featuriser_of(run))
+    rows = [row for row, each in enumerate(molecules) if each is not None and _known_types(run, each.x, reasons, row)]
+    values: list[list[float] | None] = [None] * len(smiles)
+    embeddings: list[list[float] | None] = [None] * len(smiles)
+    tick(len(smiles) - len(rows))
+    size = run.recipe.training.batch_size
+    for start in range(0, len(rows), size):
+        chosen = rows[start : start + size]
+        packed = pack_molecules([each for row in chosen if (each := molecules[row]) is not None])
+        packed = packed.to(run.learner.fabric.device)
+        batch = packed.batch(torch.arange(len(chosen), device=run.learner.fabric.device))
+        for row, value, embedding in zip(chosen, predict_batch(run.learner, batch), _embed(run, batch), strict=True):
+            values[row], embeddings[row] = value.tolist(), embedding.tolist()
+        tick(len(chosen))
+    return Predictions(values, embeddings, reasons)
+
+
+def featuriser_of(run: Run) -> Featuriser:
+    """How the network was fed in training."""
+    node = run.recipe.model.node
+    if node.kind == "types" and node.sizes == ZINC_TYPES:
+        return "zinc"
+    if node.kind == "molecule" and node.sizes == ATOM_SIZES:
+        return "molecule"
+    raise InputError(
+        f"The run was trained on {run.recipe.data.name!r}, whose nodes are not atoms: it cannot predict molecules."
+    )
+
+
+def _embed(run: Run, batch: object) -> Tensor:
+    """Pooled node states [M, D], what the head reads."""
+    model = run.model
+    with torch.no_grad(), run.learner.fabric.autocast():
+        prepared = model.prepare(batch)
+        pooled: Tensor = model.pool(model.node_states(prepared), prepared.pairs.node_graph, prepared.node_ptr)
+    return pooled.float()
+
+
+def _known_types(run: Run, x: object, reasons: list[str], row: int) -> bool:
+    """ZINC's dictionary has 28 atom types, of which the network embeds the 21 that occur in the data."""
+    values = torch.as_tensor(x)
+    sizes = torch.tensor(run.recipe.model.node.sizes)
+    if bool((values < sizes).all()):
+        return True
+    reasons[row] = "An atom has a type that the network never saw in training."
+    return False

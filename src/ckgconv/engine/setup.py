@@ -1,0 +1,39 @@
+"""Device, precision and processes, all through Lightning Fabric."""
+
+import os
+import warnings
+
+import torch
+from lightning.fabric import Fabric
+
+from ckgconv.checks import check_choice, require
+
+# What a person types → what Fabric calls it. tf32 is float32 with the matrix units' shorter mantissa.
+PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "64": "64-true"}
+
+
+def make_fabric(device: str, precision: str) -> Fabric:
+    """One process, or those that `torchrun` or SLURM started, on the chosen device."""
+    check_choice("precision", precision, list(PRECISIONS))
+    check_choice("device", device, ("auto", "cpu", "cuda"))
+    require(device != "cuda" or torch.cuda.is_available(), "device is 'cuda', but torch sees no GPU: use --device cpu.")
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    processes = int(os.environ.get("WORLD_SIZE", os.environ.get("SLURM_NTASKS", "1")))
+    nodes = int(os.environ.get("GROUP_WORLD_SIZE", os.environ.get("SLURM_NNODES", "1")))
+    with warnings.catch_warnings():
+        # Fabric advises on launchers and matrix precision; both are chosen here.
+        warnings.simplefilter("ignore")
+        fabric = Fabric(
+            accelerator=device,
+            precision=PRECISIONS[precision],  # type: ignore[arg-type]
+            devices=processes // nodes,
+            num_nodes=nodes,
+            strategy="ddp" if processes > 1 else "auto",
+        )
+        fabric.launch()
+    return fabric
+
+
+def seed_epoch(seed: int, epoch: int) -> None:
+    """All randomness of an epoch follows from these two, so that a resumed run repeats it exactly."""
+    torch.manual_seed(seed * 1_000_003 + epoch)

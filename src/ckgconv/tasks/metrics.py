@@ -1,0 +1,86 @@
+"""The benchmark's exact metric, through torchmetrics.
+
+    mae                 mean |ŷ - y| over known targets
+    accuracy            share of right classes
+    sbm_accuracy        mean over the classes of the share of their nodes found, not plain accuracy
+    average_precision   unweighted mean over the labels
+    auroc               unweighted mean over the labels
+
+Legend: M rows, T outputs.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torchmetrics import MeanAbsoluteError, Metric
+from torchmetrics.classification import (
+    BinaryAUROC,
+    BinaryAveragePrecision,
+    MulticlassAccuracy,
+    MulticlassRecall,
+    MultilabelAUROC,
+    MultilabelAveragePrecision,
+)
+
+HIGHER_IS_BETTER = {
+    "mae": False,
+    "accuracy": True,
+    "sbm_accuracy": True,
+    "average_precision": True,
+    "auroc": True,
+}
+# What stands for a missing label.
+IGNORED = -1
+
+
+class Score:
+    """A metric that takes predictions as the network gives them: [M, T], and targets as the data has them."""
+
+    def __init__(self, name: str, outputs: int, device: torch.device) -> None:
+        self.name = name
+        self.metric: Metric = METRICS[name](outputs).to(device)
+
+    def update(self, prediction: Tensor, target: Tensor) -> None:
+        if self.name == "mae":
+            target = target.reshape(prediction.shape)
+            known = target.isfinite()
+            self.metric.update(prediction[known], target[known])
+        elif self.name in ("accuracy", "sbm_accuracy"):
+            self.metric.update(_classes(prediction), target)
+        else:
+            labels = target.reshape(prediction.shape).nan_to_num(IGNORED).long()
+            single = prediction.shape[1] == 1
+            self.metric.update(*((values.squeeze(-1) if single else values) for values in (prediction, labels)))
+
+    def compute(self) -> float:
+        return float(self.metric.compute())
+
+
+def better(name: str, one: float, other: float | None) -> bool:
+    """Whether the metric value `one` improves on `other`."""
+    if other is None:
+        return True
+    return one > other if HIGHER_IS_BETTER[name] else one < other
+
+
+def _classes(prediction: Tensor) -> Tensor:
+    """The predicted class: the largest logit, or the sign of a single one."""
+    return (prediction.squeeze(-1) > 0).long() if prediction.shape[1] == 1 else prediction.argmax(-1)
+
+
+METRICS: dict[str, Callable[[int], Metric]] = {
+    "mae": lambda outputs: MeanAbsoluteError(),
+    "accuracy": lambda outputs: MulticlassAccuracy(max(outputs, 2), average="micro"),
+    "sbm_accuracy": lambda outputs: MulticlassRecall(max(outputs, 2), average="macro"),
+    "average_precision": lambda outputs: (
+        BinaryAveragePrecision(ignore_index=IGNORED)
+        if outputs == 1
+        else MultilabelAveragePrecision(outputs, average="macro", ignore_index=IGNORED)
+    ),
+    "auroc": lambda outputs: (
+        BinaryAUROC(ignore_index=IGNORED)
+        if outputs == 1
+        else MultilabelAUROC(outputs, average="macro", ignore_index=IGNORED)
+    ),
+}

@@ -1,0 +1,40 @@
+"""Standardised targets: the network learns (y - mean)/s.d. of the training split, metrics stay in the user's units."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """Mean and standard deviation of each target, [T]; (0, 1) leaves targets as they are."""
+
+    mean: Tensor
+    spread: Tensor
+
+    def to(self, device: torch.device) -> "TargetScale":
+        return TargetScale(self.mean.to(device), self.spread.to(device))
+
+    def shrink(self, target: Tensor) -> Tensor:
+        """[M, T] in the user's units → what the network learns."""
+        return (target - self.mean) / self.spread
+
+    def restore(self, prediction: Tensor) -> Tensor:
+        """[M, T] as predicted → the user's units."""
+        return prediction * self.spread + self.mean
+
+
+def fitted(target: Tensor) -> TargetScale:
+    """The scale of known training targets [M, T]; a constant target keeps spread 1."""
+    target = target.reshape(target.shape[0], -1).double()
+    known = target.isfinite()
+    count = known.sum(0).clamp(min=1)
+    mean = target.nan_to_num().sum(0) / count
+    spread = ((target - mean).square().nan_to_num().sum(0) / count).sqrt()
+    return TargetScale(mean.float(), torch.where(spread > 1e-12, spread, 1.0).float())
+
+
+def unscaled() -> TargetScale:
+    """Targets as they are."""
+    return TargetScale(torch.zeros(1), torch.ones(1))
