@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test lint types pytest clean
+.PHONY: setup demo test lint types pytest clean
 
 setup: $(VENV)/.installed
 
@@ -11,6 +11,9 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
+
+demo: setup
+	$(BIN)/ckgconv train zinc-demo --out runs/demo-$$(date +%Y%m%d-%H%M%S)
 
 test: lint types pytest
 
@@ -22,7 +25,7 @@ types: setup
 	$(BIN)/mypy
 
 pytest: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --cov=ckgconv --cov-fail-under=90 --cov-report=term:skip-covered
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,6 @@
 """Draws the 1,128 molecules of logp.csv: random assemblies of common fragments, target Crippen logP by rdkit.
 
-    python examples/make_logp.py > examples/logp.csv
+python examples/make_logp.py > examples/logp.csv
 """
 
 import csv
@@ -13,7 +13,24 @@ from rdkit.Chem.Crippen import MolLogP
 ROWS = 1128
 RINGS = ("c1ccc({})cc1", "c1ccnc({})c1", "C1CCC({})CC1", "c1ccc2cc({})ccc2c1", "C1CN({})CCO1", "c1cc({})sc1", "C1CC1{}")
 LINKS = ("C", "CC", "CCC", "O", "N", "C(=O)", "C(=O)N", "C(=O)O", "S", "S(=O)(=O)N", "C=C", "C#C", "C(C)", "C(O)")
-ENDS = ("C", "CC", "CCCC", "C(C)C", "O", "N", "F", "Cl", "Br", "C#N", "C(=O)O", "OC", "N(C)C", "C(F)(F)F", "S", "[N+](=O)[O-]")
+ENDS = (
+    "C",
+    "CC",
+    "CCCC",
+    "C(C)C",
+    "O",
+    "N",
+    "F",
+    "Cl",
+    "Br",
+    "C#N",
+    "C(=O)O",
+    "OC",
+    "N(C)C",
+    "C(F)(F)F",
+    "S",
+    "[N+](=O)[O-]",
+)
 
 
 def draw(rng: random.Random) -> str:

@@ -35,7 +35,7 @@ def scaffold_split(smiles: Sequence[str]) -> dict[str, Tensor]:
     for rows in sorted(groups.values(), key=lambda group: (-len(group), group[0])):
         if len(chosen["train"]) + len(rows) <= TRAIN * len(smiles):
             chosen["train"] += rows
-        elif len(chosen["val"]) + len(rows) <= max(1.0, VAL * len(smiles)):
+        elif len(chosen["train"]) + len(chosen["val"]) + len(rows) <= (TRAIN + VAL) * len(smiles):
             chosen["val"] += rows
         else:
             chosen["test"] += rows

@@ -19,7 +19,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             os.fsync(file.fileno())
         os.replace(part, path)
     except Exception as error:
-        part.unlink(missing_ok=True)
+        if part.exists():
+            part.unlink()
         if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or "No space left" in str(error):
             raise InputError(
                 f"The disk is full: {path} could not be written. What was saved before is untouched; free some space "

@@ -39,7 +39,8 @@ class Score:
 
     def __init__(self, name: str, outputs: int, device: torch.device) -> None:
         self.name = name
-        self.metric: Metric = METRICS[name](outputs).to(device)
+        # Sums in float64: the order of batches must not show.
+        self.metric: Metric = METRICS[name](outputs).set_dtype(torch.float64).to(device)
 
     def update(self, prediction: Tensor, target: Tensor) -> None:
         if self.name == "mae":
@@ -50,8 +51,10 @@ class Score:
             self.metric.update(_classes(prediction), target)
         else:
             labels = target.reshape(prediction.shape).nan_to_num(IGNORED).long()
+            # Probabilities: of logits the library decides batch by batch whether they are some already.
+            shares = prediction.sigmoid()
             single = prediction.shape[1] == 1
-            self.metric.update(*((values.squeeze(-1) if single else values) for values in (prediction, labels)))
+            self.metric.update(*((values.squeeze(-1) if single else values) for values in (shares, labels)))
 
     def compute(self) -> float:
         return float(self.metric.compute())

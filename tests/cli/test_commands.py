@@ -1,0 +1,215 @@
+"""The commands as a person types them, right and wrong."""
+
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from ckgconv.cli import main, spread
+from ckgconv.engine import checkpoint
+
+SMALL = ["model.width=8", "model.blocks=2", "model.steps=3", "data.limit=12", "training.epochs=2"]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def ckgconv(monkeypatch, capsys):
+    """Runs the command line; returns exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["ckgconv", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def table(path, rows=30):
+    with Path(path).open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["name", "smiles", "y", "toxic"])
+        for length in range(rows):
+            writer.writerow([f"m{length}", "C" * (length % 9 + 1) + "O" * (length % 2), length % 9 + 0.25, length % 2])
+    return path
+
+
+def test_train_evaluate_predict_and_repeat(ckgconv, tmp_path):
+    code, out, _ = ckgconv("train", "zinc", "--set", *SMALL, "--json", "--device", "cpu")
+    assert code == 0
+    result = json.loads(out)
+    assert result["run"] == "runs/zinc-seed0"
+    for name in ("recipe.json", "record.json", "metrics.csv", "curve.png", "best.safetensors", "best.json"):
+        assert (tmp_path / "runs" / "zinc-seed0" / name).exists()
+    code, out, _ = ckgconv("evaluate", "runs/zinc-seed0", "--json")
+    assert json.loads(out)["value"] == pytest.approx(result["best"]["test"], rel=1e-6)
+    code, out, _ = ckgconv("evaluate", "runs/zinc-seed0", "--split", "val")
+    assert out.startswith("val mae ")
+    code, out, _ = ckgconv("train", "runs/zinc-seed0/recipe.json", "--out", "again", "--json")
+    assert json.loads(out)["best"] == result["best"]
+    (tmp_path / "m.csv").write_text("id,smiles\n1,CCO\n2,nonsense\n3,C[Si](C)(C)C\n4,\n5,c1ccccc1\n")
+    code, out, _ = ckgconv("predict", "runs/zinc-seed0", "m.csv", "-o", "out.csv", "--embed")
+    assert code == 0
+    rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
+    assert [row["id"] for row in rows] == ["1", "2", "3", "4", "5"]
+    assert [bool(row["prediction"]) for row in rows] == [True, False, False, False, True]
+    assert [bool(row["reason"]) for row in rows] == [False, True, True, True, False]
+    assert all(math.isfinite(float(rows[0][f"embedding{place}"])) for place in range(8))
+
+
+def test_train_on_a_csv_and_predict(ckgconv, tmp_path):
+    table("my.csv")
+    settings = ["model.width=8", "model.blocks=2", "model.steps=3", "training.epochs=3"]
+    code, out, err = ckgconv("train", "my.csv", "--target", "y", "--set", *settings, "--json", "--device", "cpu")
+    assert code == 0, err
+    assert json.loads(out)["metric"] == "mae"
+    code, out, _ = ckgconv("predict", "runs/my-seed0", "my.csv", "-o", "p.csv", "--json")
+    assert json.loads(out) == {"out": "p.csv", "rows": 30, "predicted": 30, "invalid": 0}
+    rows = list(csv.DictReader(Path("p.csv").read_text().splitlines()))
+    assert abs(sum(float(row["y_predicted"]) for row in rows) / 30 - 4.25) < 20
+    code, out, err = ckgconv("train", "my.csv", "--target", "toxic", "--set", *settings, "--out", "toxic", "--json")
+    assert code == 0, err
+    assert json.loads(out)["metric"] == "auroc"
+    code, out, err = ckgconv("train", "my.csv", "--target", "y", "toxic", "--set", *settings, "--out", "two", "--json")
+    assert code == 0, err
+
+
+def test_several_seeds(ckgconv):
+    code, out, _ = ckgconv("train", "zinc", "--seed", "0", "1", "--set", *SMALL, "--json", "--out", "many")
+    assert code == 0
+    assert [run["run"] for run in json.loads(out)] == ["many/seed0", "many/seed1"]
+    code, out, _ = ckgconv("train", "zinc", "--seed", "2", "3", "--set", *SMALL)
+    assert "over 2 seeds" in out
+    assert "±" in out
+
+
+def test_options_with_several_values():
+    assert spread(["train", "x", "--seed", "0", "1", "--set", "a=1", "b=2", "--json"]) == [
+        *("train", "x", "--seed", "0", "--seed", "1", "--set", "a=1", "--set", "b=2", "--json")
+    ]
+
+
+def test_data_commands(ckgconv, tmp_path):
+    code, out, _ = ckgconv("data", "list")
+    assert code == 0
+    assert "in the package" in out
+    code, out, _ = ckgconv("data", "list", "--json")
+    assert json.loads(out)["zinc"]["source"] == "in the package"
+    code, out, _ = ckgconv("data", "info", "zinc", "--json")
+    counts = json.loads(out)
+    assert (counts["graphs"], counts["nodes"], counts["directed_edges"]) == (12_000, 277_864, 597_970)
+    code, out, _ = ckgconv("data", "info", "zinc", "--limit", "5")
+    assert "15" in out
+    code, _, err = ckgconv("data", "build", "zinc")
+    assert (code, "nothing to build" in err) == (2, True)
+
+
+def test_bench(ckgconv):
+    code, out, _ = ckgconv("bench", "zinc", "--set", *SMALL[:4], "--steps", "2", "--json", "--device", "cpu")
+    assert code == 0
+    names = {"epoch_s", "step_ms", "graphs_per_s", "peak_memory_mb", "device", "precision", "copy_gb_s"}
+    assert names <= set(json.loads(out))
+    code, out, _ = ckgconv("bench", "zinc", "--set", *SMALL[:4], "--steps", "1", "--device", "cpu")
+    assert "step_ms" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["train", "zink"], "did you mean zinc?"),
+        (["train", "zinc", "--set", "model.widht=3"], "did you mean model.width?"),
+        (["train", "absent.csv", "--target", "y"], "does not exist"),
+        (["train", "absent.json"], "does not exist"),
+        (["train", "my.csv"], "No target was named: give --target with one of name, y, toxic."),
+        (["train", "my.csv", "--target", "z"], "no column 'z'"),
+        (["train", "my.csv", "--target", "y", "--smiles", "smile"], "did you mean smiles?"),
+        (["train", "empty.csv", "--target", "y"], "is empty"),
+        (["train", "missing.csv", "--target", "y"], "Every value of target 'y'"),
+        (["train", "wrong.txt"], "neither a recipe.json nor a .csv"),
+        (["train", "zinc", "--out", "taken"], "already exists"),
+        (["train", "zinc", "--resume"], "holds no run to resume"),
+        (["train", "zinc", "--seed", "0", "0"], "same seed"),
+        (["train", "zinc", "--device", "abacus"], "device is 'abacus'"),
+        (["train", "zinc", "--precision", "7"], "precision is '7'"),
+        (["train", "zinc", "--set", "data.limit=0"], "data.limit is 0"),
+        (["evaluate", "nowhere"], "is not a folder"),
+        (["evaluate", "taken"], "no recipe.json"),
+        (["predict", "taken", "my.csv"], "no recipe.json"),
+        (["predict", "taken", "absent.csv"], "cannot be read as a CSV"),
+        (["bench", "zinc", "--steps", "0"], "--steps is 0"),
+        (["bench", "nothing"], "There is no recipe"),
+        (["data", "info", "nothing"], "There is no data set"),
+        (["info", "nothing"], "There is no recipe"),
+    ],
+)
+def test_mistakes_are_a_sentence_and_exit_code_2(ckgconv, tmp_path, arguments, words):
+    table("my.csv")
+    Path("empty.csv").write_text("")
+    Path("missing.csv").write_text("smiles,y\nC,\nCC,\n")
+    Path("wrong.txt").write_text("smiles,y\nC,1\n")
+    Path("taken").mkdir()
+    Path("taken/notes.txt").write_text("mine")
+    code, _, err = ckgconv(*arguments)
+    assert code == 2
+    assert words in err.replace("\n", " ")
+    assert "Traceback" not in err
+    assert Path("taken/notes.txt").read_text() == "mine"
+
+
+def test_wrong_options_exit_2(ckgconv):
+    assert ckgconv("train", "zinc", "--sede", "3")[0] == 2
+    assert ckgconv("fly")[0] == 2
+
+
+def test_predicting_molecules_with_a_superpixel_network_is_refused(ckgconv, tmp_path):
+    from dataclasses import replace
+
+    from small_data import small_dataset
+
+    from ckgconv import recipe, train
+
+    chosen = recipe("mnist")
+    chosen = replace(
+        chosen, model=replace(chosen.model, width=8, blocks=1, steps=2), training=replace(chosen.training, epochs=1)
+    )
+    train(chosen, data=small_dataset(chosen), folder=tmp_path / "pixels", device="cpu")
+    table("my.csv")
+    code, _, err = ckgconv("predict", "pixels", "my.csv")
+    assert code == 2
+    assert "nodes are not atoms" in err
+
+
+def test_killed_run_resumes_to_the_same_weights(tmp_path):
+    """kill -9 of the real command, then --resume."""
+    command = [sys.executable, "-c", "from ckgconv.cli import main; main()", "train", "zinc", "--device", "cpu"]
+    settings = ["--set", "model.width=8", "model.blocks=2", "model.steps=3", "data.limit=96", "training.epochs=6"]
+    subprocess.run([*command, *settings, "--out", "whole", "--json"], check=True, capture_output=True)
+    killed = subprocess.Popen([*command, *settings, "--out", "killed", "--json"], stdout=subprocess.DEVNULL)
+    checkpoints = tmp_path / "killed" / "checkpoints"
+    while not (checkpoints / "000001.json").exists():
+        assert killed.poll() is None
+        time.sleep(0.01)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    assert len(json.loads((tmp_path / "killed" / "record.json").read_text())["epochs"]) < 6
+    subprocess.run([*command, *settings, "--out", "killed", "--resume", "--json"], check=True, capture_output=True)
+    one, other = (checkpoint.load(tmp_path / folder / "checkpoints" / "000005")[0] for folder in ("whole", "killed"))
+    assert set(one) == set(other)
+    for name, value in one.items():
+        assert torch.equal(value, other[name]), name

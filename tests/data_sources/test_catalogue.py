@@ -1,0 +1,109 @@
+"""The paper's table of statistics, and where data sets are found."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ckgconv import InputError
+from ckgconv.cli.data import statistics
+from ckgconv.data import CATALOGUE, build, find, load, official, sbm
+from ckgconv.recipe import DataRecipe
+
+# Graphs, average nodes, average edges as the paper prints them; how many directed edges one of them is.
+PAPER = {
+    "zinc": (12_000, 23.2, 24.9, 2),
+    "mnist": (70_000, 70.6, 564.5, 1),
+    "cifar10": (60_000, 117.6, 941.1, 1),
+    "peptides-func": (15_535, 150.9, 307.3, 1),
+}
+FOLDERS = [Path(os.environ.get("CKGCONV_DATA", "data")), Path(__file__).parents[3] / "shared" / "data"]
+FOUND = [(name, folder) for name in PAPER for folder in FOLDERS if (folder / CATALOGUE[name].file).exists()]
+FOUND = [("zinc", Path("nowhere")), *FOUND]
+
+
+@pytest.mark.parametrize(("name", "folder"), FOUND)
+def test_counts_of_the_paper(name, folder):
+    graphs, nodes, edges, directions = PAPER[name]
+    with np.load(find(name, folder), allow_pickle=False) as archive:
+        assert len(archive["num_nodes"]) == graphs
+        assert archive["num_nodes"].mean() == pytest.approx(nodes, abs=0.05)
+        assert archive["num_edges"].mean() / directions == pytest.approx(edges, abs=0.06)
+
+
+@pytest.mark.parametrize(("name", "folder"), [case for case in FOUND if case[0] != "zinc"])
+def test_packed_benchmarks_load_with_a_limit(name, folder):
+    data = load(DataRecipe(name, limit=4), folder)
+    assert data.num_graphs == 12
+    batch = data.batch(data.test)
+    assert torch.isfinite(batch.x.float()).all()
+    if name in ("mnist", "cifar10"):
+        assert batch.x.max() <= 1
+        assert batch.edge_index.shape[1] == 8 * batch.num_nodes
+
+
+@pytest.mark.parametrize(
+    ("draw", "graphs", "nodes", "edges"),
+    [(sbm.cluster, 12_000, 117.2, 2_150.9), (sbm.pattern, 14_000, 118.9, 3_039.3)],
+)
+def test_generated_benchmarks_have_the_published_size(draw, graphs, nodes, edges):
+    counts = statistics(draw(0))
+    assert counts["graphs"] == graphs
+    # PATTERN draws only 100 pattern sizes, so its averages move between draws: by 0.9 nodes and 3 % of edges.
+    assert counts["average_nodes"] == pytest.approx(nodes, rel=0.03)
+    assert counts["average_directed_edges"] / 2 == pytest.approx(edges, rel=0.06)
+
+
+def test_generate_build_and_find(tmp_path, monkeypatch):
+    monkeypatch.setitem(
+        CATALOGUE,
+        "cluster",
+        CATALOGUE["cluster"].__class__("cluster.npz", "task", generate=lambda seed: sbm.cluster(seed, (4, 2, 2))),
+    )
+    assert find("cluster", tmp_path) is None
+    path = build("cluster", tmp_path, seed=1)
+    assert path == find("cluster", tmp_path) == tmp_path / "cluster.npz"
+    assert load(DataRecipe("cluster"), tmp_path).num_graphs == 8
+    monkeypatch.setenv("CKGCONV_DATA", str(tmp_path))
+    assert load(DataRecipe("cluster", limit=1)).num_graphs == 3
+
+
+def test_official_sources_are_converted_and_kept(tmp_path, monkeypatch):
+    small = sbm.cluster(0, (2, 1, 1))
+
+    def open_split(root, split):
+        return [small.batch(number.view(1)) for number in small.split(split)]
+
+    monkeypatch.setitem(official.OFFICIAL, "cluster", open_split)
+    data = load(DataRecipe("cluster"), tmp_path)
+    assert (tmp_path / "cluster.npz").exists()
+    assert torch.equal(data.batch(data.train).edge_index, small.batch(small.train).edge_index)
+
+
+def test_no_network_is_a_sentence_with_the_way_out(tmp_path, monkeypatch):
+    def open_split(root, split):
+        raise OSError("no route to host")
+
+    for name in ("cluster", "mnist"):
+        monkeypatch.setitem(official.OFFICIAL, name, open_split)
+    with pytest.raises(InputError, match=r"could not be downloaded .*ckgconv data build cluster --generate"):
+        load(DataRecipe("cluster"), tmp_path)
+    with pytest.raises(InputError, match="put its packed file into the data folder"):
+        load(DataRecipe("mnist"), tmp_path)
+
+
+def test_refusals(tmp_path):
+    with pytest.raises(InputError, match="did you mean 'zinc'"):
+        load(DataRecipe("zink"))
+    with pytest.raises(InputError, match="choose one of"):
+        load(DataRecipe("quantum"))
+    with pytest.raises(InputError, match="nothing to build"):
+        build("zinc", tmp_path)
+    with pytest.raises(InputError, match="not a synthetic"):
+        build("mnist", tmp_path, seed=0)
+    with pytest.raises(InputError, match="no data set 'zebra'"):
+        build("zebra", tmp_path)
+    with pytest.raises(InputError, match="does not exist"):
+        load(DataRecipe("absent.csv"))

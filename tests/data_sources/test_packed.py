@@ -1,0 +1,131 @@
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+from ckgconv import CKGCN, InputError
+from ckgconv.data import PackedDataset, from_pyg, from_pyg_splits, load, load_packed, save_packed, zinc
+from ckgconv.data.packed import from_arrays
+from ckgconv.recipe import DataRecipe
+
+
+def test_zinc_counts():
+    data = zinc()
+    assert data.num_graphs == 12_000
+    assert data.x.shape == (277_864, 1)
+    assert data.edge_index.shape == (2, 597_970)
+    assert [len(data.split(name)) for name in ("train", "val", "test")] == [10_000, 1_000, 1_000]
+    target = data.y[data.train]
+    assert target.mean().item() == pytest.approx(0.0153, abs=1e-4)
+    assert target.min().item() == pytest.approx(-42.04, abs=0.01)
+
+
+def test_batch_equals_pyg_collation():
+    data = zinc()
+    numbers = torch.tensor([5, 11_999, 5, 0])
+    ours = data.batch(numbers)
+    parts = []
+    for number in numbers.tolist():
+        nodes = slice(int(data.node_ptr[number]), int(data.node_ptr[number + 1]))
+        edges = slice(int(data.edge_ptr[number]), int(data.edge_ptr[number + 1]))
+        parts.append(
+            Data(
+                x=data.x[nodes],
+                edge_index=data.edge_index[:, edges],
+                edge_attr=data.edge_attr[edges],
+                y=data.y[number : number + 1],
+            )
+        )
+    theirs = Batch.from_data_list(parts)
+    for name in ("x", "edge_index", "edge_attr", "y", "batch"):
+        assert torch.equal(ours[name], theirs[name])
+    assert CKGCN.from_recipe("zinc").eval()(ours).shape == (4, 1)
+
+
+def test_bad_files_and_numbers_are_refused(tmp_path):
+    with pytest.raises(InputError, match="graphs contains 12000"):
+        zinc().batch(torch.tensor([12_000]))
+    wrong = tmp_path / "wrong.npz"
+    wrong.write_text("smiles,y")
+    with pytest.raises(InputError, match="not a packed data set"):
+        load_packed(wrong)
+    with pytest.raises(InputError, match="not a packed data set"):
+        load_packed(tmp_path / "absent.npz")
+    np.savez(tmp_path / "half.npz", num_nodes=np.ones(1))
+    with pytest.raises(InputError, match="lacks the arrays edge_index"):
+        load_packed(tmp_path / "half.npz")
+    np.savez(tmp_path / "code.npz", num_nodes=np.array([object()]))
+    with pytest.raises(InputError, match="not a packed data set"):
+        load_packed(tmp_path / "code.npz")
+
+
+def node_labelled() -> PackedDataset:
+    """Three graphs of 1, 2 and 3 nodes with a label per node."""
+    return from_arrays(
+        {
+            "num_nodes": torch.tensor([1, 2, 3]),
+            "num_edges": torch.tensor([0, 2, 4]),
+            "edge_index": torch.tensor([[0, 1, 0, 1, 1, 2], [1, 0, 1, 0, 2, 1]]),
+            "x": torch.rand(6, 2),
+            "pos": torch.rand(6, 2),
+            "y": torch.arange(6),
+            "train_idx": torch.tensor([0]),
+            "val_idx": torch.tensor([1]),
+            "test_idx": torch.tensor([2]),
+        }
+    )
+
+
+def test_node_targets_and_positions_travel_with_their_nodes():
+    data = node_labelled()
+    assert data.node_targets
+    batch = data.batch(torch.tensor([2, 0]))
+    assert batch.y.tolist() == [3, 4, 5, 0]
+    assert torch.equal(batch.pos, data.pos[[3, 4, 5, 0]])
+
+
+def test_save_and_load_round_trip(tmp_path):
+    for data in (node_labelled(), zinc().limited(5)):
+        save_packed(data, tmp_path / "data.npz")
+        again = load_packed(tmp_path / "data.npz")
+        for numbers in (data.train, data.val, data.test):
+            one, other = data.batch(numbers), again.batch(numbers)
+            for name in one.keys():  # noqa: SIM118
+                assert torch.equal(one[name], other[name])
+    with np.load(tmp_path / "data.npz", allow_pickle=False) as archive:
+        assert archive["x"].dtype == np.uint8
+
+
+def test_limit_takes_the_first_graphs_of_each_split():
+    data = zinc()
+    small = data.limited(3)
+    assert small.num_graphs == 9
+    for name in ("train", "val", "test"):
+        one, other = small.batch(small.split(name)), data.batch(data.split(name)[:3])
+        for key in ("x", "edge_index", "edge_attr", "y"):
+            assert torch.equal(one[key], other[key])
+    with pytest.raises(InputError, match=r"data.limit is 0"):
+        data.limited(0)
+    with pytest.raises(InputError, match="no split 'dev'"):
+        data.split("dev")
+
+
+def test_folder_of_packed_files_and_any_pyg_data(tmp_path):
+    data = zinc().limited(4)
+    graphs = {name: [data.batch(number.view(1)) for number in data.split(name)] for name in ("train", "val", "test")}
+    for parts in graphs.values():
+        for part in parts:
+            del part.batch
+    joined = from_pyg_splits(graphs["train"], graphs["val"], graphs["test"])
+    for name in ("train", "val", "test"):
+        assert torch.equal(joined.batch(joined.split(name)).x, data.batch(data.split(name)).x)
+        save_packed(from_pyg(graphs[name]), tmp_path / f"{name}.npz")
+    folder = load(DataRecipe(str(tmp_path)))
+    assert torch.equal(folder.batch(folder.test).y, data.batch(data.test).y)
+    with pytest.raises(InputError, match="no graph"):
+        from_pyg([])
+    with pytest.raises(InputError, match="Graph 0 has no x"):
+        from_pyg([Data(edge_index=torch.zeros(2, 0).long(), num_nodes=1)])
+    (tmp_path / "val.npz").unlink()
+    with pytest.raises(InputError, match=r"no val.npz"):
+        load(DataRecipe(str(tmp_path)))

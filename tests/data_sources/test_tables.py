@@ -1,0 +1,71 @@
+import pytest
+import torch
+
+from ckgconv import InputError
+from ckgconv.data import load
+from ckgconv.data.tables import read_table
+from ckgconv.recipe import DataRecipe
+
+
+def write(path, *lines):
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def rows(count):
+    return [f"{'C' * (length + 1)},{length}.5,{length % 2}" for length in range(count)]
+
+
+def test_invalid_and_unlabelled_rows_are_left_out_and_missing_targets_masked(tmp_path):
+    path = write(tmp_path / "t.csv", "smiles,y,z", "xx,1,1", "CCC,,", "CCO,,1", *rows(20))
+    data = load(DataRecipe(str(path), targets=("y", "z"), split="random"))
+    assert data.num_graphs == 21
+    assert data.y.shape == (21, 2)
+    assert torch.isnan(data.y).sum() == 1
+    assert len(data.train) == 16
+
+
+def test_scaffold_split_and_limit(tmp_path):
+    rings = [f"C1{'C' * size}1" for size in range(1, 11)]
+    path = write(
+        tmp_path / "t.csv", "smiles,y", *(f"{ring}{'O' * (k > 0)}{'C' * k},{k}" for ring in rings for k in range(4))
+    )
+    data = load(DataRecipe(str(path), targets=("y",), split="scaffold", limit=3))
+    assert [len(data.split(name)) for name in ("train", "val", "test")] == [3, 3, 3]
+
+
+def test_quotes_commas_and_marks_are_read(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b'\xef\xbb\xbfsmiles,"name, long",y\nCCO,"a, b",1\n\nCC\n')
+    table = read_table(path)
+    assert table.columns == ("smiles", "name, long", "y")
+    assert table.rows == (("CCO", "a, b", "1"), ("CC", "", ""))
+
+
+@pytest.mark.parametrize(
+    ("lines", "recipe", "words"),
+    [
+        ([], {}, "is empty"),
+        (["smiles,y"], {}, "no rows"),
+        (["smiles,y", "C,1,2"], {}, "Line 2 .* more cells"),
+        (["smile,y", "C,1"], {}, "no column 'smiles': its columns are smile, y"),
+        (["smiles,x", "C,1"], {}, "no column 'y'"),
+        (["smiles,y", "C,", "CC,nan"], {}, "Every value of target 'y' .* missing"),
+        (["smiles,y", "C,high"], {}, "Line 2 .* 'high' in column 'y'"),
+        (["smiles,y", "C,inf"], {}, "finite"),
+        (["smiles,y", "xx,1", "yy,2"], {}, "No row .* valid SMILES"),
+        (["smiles,y", "C,1"], {"targets": ()}, "No target column"),
+        (["smiles,y", "C,1", "CC,2"], {}, "2 usable rows"),
+    ],
+)
+def test_bad_tables_are_a_sentence(tmp_path, lines, recipe, words):
+    path = tmp_path / "t.csv"
+    path.write_text("".join(line + "\n" for line in lines))
+    with pytest.raises(InputError, match=words):
+        load(DataRecipe(str(path), **{"targets": ("y",), "split": "random", **recipe}))
+
+
+def test_binary_file_is_a_sentence(tmp_path):
+    (tmp_path / "t.csv").write_bytes(bytes(range(128, 256)))
+    with pytest.raises(InputError, match="cannot be read as a CSV"):
+        read_table(tmp_path / "t.csv")

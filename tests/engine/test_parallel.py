@@ -1,0 +1,32 @@
+"""Two processes with gloo train the same network as one with the same batches, batch statistics included."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from ckgconv.engine import checkpoint
+
+SCRIPT = Path(__file__).with_name("parallel_script.py")
+
+
+def run(arguments: list[str]) -> None:
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize("name", ["zinc", "pattern", "cluster"])
+def test_two_processes_equal_one(tmp_path, name):
+    run([str(SCRIPT), name, str(tmp_path / "one")])
+    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+    run([*launcher, str(SCRIPT), name, str(tmp_path / "two")])
+    one, two = (checkpoint.load(tmp_path / folder / "best")[0] for folder in ("one", "two"))
+    for key, value in one.items():
+        # Adam divides a vanishing gradient by its own size, so rounding of 1e-16 may show as 1e-8.
+        torch.testing.assert_close(two[key], value, rtol=0, atol=1e-6)
+    records = [json.loads((tmp_path / folder / "record.json").read_text()) for folder in ("one", "two")]
+    for entry, other in zip(records[0]["epochs"], records[1]["epochs"], strict=True):
+        assert other["val"] == pytest.approx(entry["val"], rel=1e-7)

@@ -1,0 +1,50 @@
+"""Small data sets with the attributes that a recipe reads."""
+
+import torch
+
+from ckgconv.data.packed import PackedDataset, from_arrays
+from ckgconv.recipe import AttributeRecipe, Recipe
+
+
+def small_dataset(recipe: Recipe, graphs: int = 18, seed: int = 0) -> PackedDataset:
+    """Rings with random chords, random attributes and targets of the recipe's kind; a third in each split."""
+    generator = torch.Generator().manual_seed(seed)
+    model = recipe.model
+    sizes = torch.randint(9, 15, (graphs,), generator=generator)
+    edges = []
+    for size in sizes.tolist():
+        ring = torch.stack([torch.arange(size), (torch.arange(size) + 1) % size])
+        chords = torch.randint(size, (2, 3), generator=generator)
+        chords = chords[:, (chords[0] - chords[1]).abs() > 1]
+        one_way = torch.cat([ring, chords], dim=1)
+        edges.append(torch.unique(torch.cat([one_way, one_way.flip(0)], dim=1), dim=1))
+    nodes, count = int(sizes.sum()), sum(part.shape[1] for part in edges)
+
+    def attributes(kind: AttributeRecipe, rows: int, position: int = 0):
+        if kind.kind == "linear":
+            return torch.rand(rows, kind.sizes[0] - position, generator=generator)
+        if kind.kind in ("types", "molecule"):
+            return torch.stack([torch.randint(size, (rows,), generator=generator) for size in kind.sizes], dim=1)
+        return None
+
+    arrays = {
+        "num_nodes": sizes,
+        "num_edges": torch.tensor([part.shape[1] for part in edges]),
+        "edge_index": torch.cat(edges, dim=1),
+        "x": attributes(model.node, nodes, model.position_channels),
+        "edge_attr": attributes(model.edge, count),
+        "pos": torch.rand(nodes, 2, generator=generator) if model.position_channels else None,
+        "y": targets(recipe, graphs, nodes, generator),
+        **{f"{name}_idx": torch.arange(graphs)[place::3] for place, name in enumerate(("train", "val", "test"))},
+    }
+    return from_arrays({name: value for name, value in arrays.items() if value is not None})
+
+
+def targets(recipe: Recipe, graphs: int, nodes: int, generator: torch.Generator) -> torch.Tensor:
+    outputs = recipe.model.head.outputs
+    rows = nodes if recipe.model.head.pooling == "none" else graphs
+    if recipe.training.loss == "l1":
+        return torch.randn(rows, outputs, generator=generator)
+    if recipe.training.loss == "binary":
+        return torch.randint(2, (rows, outputs), generator=generator)
+    return torch.arange(rows)[torch.randperm(rows, generator=generator)] % max(outputs, 2)

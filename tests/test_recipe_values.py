@@ -1,0 +1,72 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from ckgconv import RECIPES, InputError, recipe
+from ckgconv.recipes import from_json, to_json, with_value
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_json_round_trip(name):
+    assert from_json(to_json(recipe(name)), "file") == recipe(name)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "path", "value"),
+    [
+        ("model.blocks=4", "model.blocks", 4),
+        ("model.width=32", "model.width", 32),
+        ("data.limit=256", "data.limit", 256),
+        ("data.limit=null", "data.limit", None),
+        ("model.support=3", "model.support", 3),
+        ("model.support=sparse_global", "model.support", "sparse_global"),
+        ("model.kernel.dropout=0", "model.kernel.dropout", 0.0),
+        ("training.patience=5", "training.patience", 5),
+        ("training.scale_targets=true", "training.scale_targets", True),
+        ("model.node.sizes=[5, 6]", "model.node.sizes", (5, 6)),
+    ],
+)
+def test_any_value_can_be_set(assignment, path, value):
+    part = with_value(recipe("zinc"), assignment)
+    for name in path.split("."):
+        part = getattr(part, name)
+    assert part == value
+    assert type(part) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        ("model.widht=3", r"model.widht is no value of a recipe: did you mean model.width\?"),
+        ("modle.width=3", r"did you mean model\?"),
+        ("model.kernel.drop=1", r"did you mean model.kernel.dropout\?"),
+        ("model.width", "has no '='"),
+        ("model.width=wide", "model.width is 'wide': give a whole number"),
+        ("model.width=3.5", "give a whole number"),
+        ("model.width=true", "give a whole number"),
+        ("model.dropout=much", "give a number"),
+        ("model.norm=instance", "give one of batch, layer"),
+        ("model.support=near", "give one of global, sparse_global or a whole number"),
+        ("model.kernel=3", "is a group of values"),
+        ("model.width.half=3", "model.width has no parts"),
+        ("model.node.sizes=7", "give a list of a whole number"),
+    ],
+)
+def test_typos_are_refused(assignment, words):
+    with pytest.raises(InputError, match=words):
+        with_value(recipe("zinc"), assignment)
+
+
+def test_broken_files_are_refused():
+    with pytest.raises(InputError, match="is not JSON"):
+        from_json("{", "my.json")
+    values = json.loads(to_json(recipe("zinc")))
+    with pytest.raises(InputError, match=r"my.json.model has no value 'depth'"):
+        from_json(json.dumps({**values, "model": {**values["model"], "depth": 3}}), "my.json")
+    del values["training"]
+    with pytest.raises(InputError, match="lacks training"):
+        from_json(json.dumps(values), "my.json")
+    with pytest.raises(InputError, match="give a group of values"):
+        from_json("[]", "my.json")
+    assert replace(recipe("zinc"), name="mine").name == "mine"
