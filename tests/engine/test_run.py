@@ -13,6 +13,8 @@ from ckgconv.engine import checkpoint
 from ckgconv.engine.files import write_text, write_whole
 from ckgconv.recipe import Recipe
 
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
 
 def small(name: str = "zinc", **training) -> Recipe:
     chosen = recipe(name)
@@ -88,18 +90,19 @@ def weights(run):
     return {name: value.clone() for name, value in run.model.state_dict().items()}
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("steps", [1, 3, 5])
-def test_an_interrupted_run_resumes_bit_for_bit(tmp_path, steps):
+def test_an_interrupted_run_resumes_bit_for_bit(tmp_path, steps, device):
     chosen = small(epochs=4)
     data = data_for(chosen)
-    whole = train(chosen, data=data, device="cpu")
+    whole = train(chosen, data=data, device=device)
     with pytest.raises(Interruption):
-        train(chosen, data=data, folder=tmp_path / "run", device="cpu", watcher=StopAfter(steps))
-    resumed = train(chosen, data=data, folder=tmp_path / "run", device="cpu", resume=True)
+        train(chosen, data=data, folder=tmp_path / "run", device=device, watcher=StopAfter(steps))
+    resumed = train(chosen, data=data, folder=tmp_path / "run", device=device, resume=True)
     for name, value in weights(whole).items():
         assert torch.equal(value, resumed.model.state_dict()[name]), name
     assert resumed.record["best"] == whole.record["best"]
-    again = train(chosen, data=data, folder=tmp_path / "run", device="cpu", resume=True)
+    again = train(chosen, data=data, folder=tmp_path / "run", device=device, resume=True)
     assert again.record["best"] == whole.record["best"]
 
 

@@ -5,6 +5,19 @@ from typing import Any
 
 from ckgconv.engine.files import write_whole
 
+BARS = "▁▂▃▄▅▆▇█"
+# Characters of a curve in the terminal.
+LONGEST = 60
+
+
+def sparkline(values: list[float]) -> str:
+    """Numbers as a line of bars, low to high; long series are thinned."""
+    step = -(-len(values) // LONGEST)
+    thinned = values[:: max(step, 1)]
+    low, high = min(thinned), max(thinned)
+    width = (high - low) or 1.0
+    return "".join(BARS[min(int((value - low) / width * len(BARS)), len(BARS) - 1)] for value in thinned)
+
 
 def draw_curve(record: dict[str, Any], path: Path) -> None:
     """A PNG whose title says the finding."""

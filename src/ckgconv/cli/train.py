@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from ckgconv.checks import InputError, require
-from ckgconv.cli.curve import draw_curve
+from ckgconv.cli.curve import draw_curve, sparkline
 from ckgconv.cli.watch import ProgressBar
 from ckgconv.data.tables import read_table
 from ckgconv.engine.run import Run, Silence, train
@@ -106,6 +106,7 @@ def summary(run: Run) -> dict[str, object]:
         "seed": record["seed"],
         "metric": record["metric"],
         "best": record["best"],
+        "paper_test": list(run.recipe.paper_test),
         "wall_s": record["wall_s"],
         "device": record["device"],
         "run": str(run.folder),
@@ -149,6 +150,10 @@ def _report(run: Run, console: Console) -> None:
     best, metric = run.record["best"], run.record["metric"]
     test = "no test split" if best["test"] is None else f"test {metric} {best['test']:.4f}"
     console.print(f"best epoch {best['epoch'] + 1}: validation {metric} {best['val']:.4f}, {test}")
+    if run.recipe.paper_test:
+        mean, spread = run.recipe.paper_test
+        console.print(f"paper, its full recipe: test {metric} {mean:.4f} ± {spread:.4f}")
+    console.print(f"validation {metric} by epoch: {sparkline([entry['val'] for entry in run.record['epochs']])}")
     console.print(f"run: {run.folder}   curve: {run.folder}/curve.png")
 
 

@@ -1,9 +1,12 @@
 """Device, precision and processes, all through Lightning Fabric."""
 
+import atexit
+import logging
 import os
 import warnings
 
 import torch
+import torch.distributed as dist
 from lightning.fabric import Fabric
 
 from ckgconv.checks import check_choice, require
@@ -18,10 +21,13 @@ def make_fabric(device: str, precision: str) -> Fabric:
     check_choice("device", device, ("auto", "cpu", "cuda"))
     require(device != "cuda" or torch.cuda.is_available(), "device is 'cuda', but torch sees no GPU: use --device cpu.")
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    _repeatable()
     processes = int(os.environ.get("WORLD_SIZE", os.environ.get("SLURM_NTASKS", "1")))
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", os.environ.get("SLURM_NNODES", "1")))
+    # Fabric advises on launchers and matrix precision; both are chosen here.
+    for name in ("lightning.fabric", "lightning.pytorch"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     with warnings.catch_warnings():
-        # Fabric advises on launchers and matrix precision; both are chosen here.
         warnings.simplefilter("ignore")
         fabric = Fabric(
             accelerator=device,
@@ -31,7 +37,22 @@ def make_fabric(device: str, precision: str) -> Fabric:
             strategy="ddp" if processes > 1 else "auto",
         )
         fabric.launch()
+    if processes > 1:
+        atexit.register(_part)
     return fabric
+
+
+def _part() -> None:
+    """Processes end together: one that leaves early takes the connections of the others with it."""
+    if dist.is_initialized():
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+def _repeatable() -> None:
+    """Sums in a fixed order on a GPU too, so that a resumed run is bit for bit the uninterrupted one."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 def seed_epoch(seed: int, epoch: int) -> None:
