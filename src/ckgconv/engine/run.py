@@ -112,6 +112,7 @@ def train(
     if folder is not None and fabric.is_global_zero:
         checkpoint.save(folder / "best", run.best_weights, _state(run))
         write_record(folder, run.record)
+    fabric.barrier()  # a process that leaves early takes the connections of the others with it
     return run
 
 

@@ -43,9 +43,8 @@ def make_fabric(device: str, precision: str) -> Fabric:
 
 
 def _part() -> None:
-    """Processes end together: one that leaves early takes the connections of the others with it."""
+    """Close the connections between processes before the interpreter takes them apart."""
     if dist.is_initialized():
-        dist.barrier()
         dist.destroy_process_group()
 
 
