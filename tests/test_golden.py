@@ -62,21 +62,25 @@ def dense(golden: Golden, model: CKGCN, data, values):
     return values.new_zeros(everything.receiver.shape[0], values.shape[1]).index_copy(0, row, values)
 
 
+def beside(golden: Golden, model: CKGCN, data, seen, mode):
+    """Each recorded intermediate of a mode: its name, ours, theirs."""
+    for key, theirs in golden.arrays.items():
+        name = key.removeprefix(f"{mode}/")
+        if name in (key, "loss"):
+            continue
+        on_pairs = name.startswith(("pair_", "psi", "e0"))
+        yield key, dense(golden, model, data, seen[name]) if on_pairs else seen[name], theirs
+
+
 @pytest.mark.parametrize("mode", ["eval", "train"])
 def test_every_intermediate(golden, mode):
     data = golden.data(torch.float64)
     model = golden.model(torch.float64).train(mode == "train")
     seen = observe(model, lambda: model(data))
-    compared = 0
-    for key, theirs in golden.arrays.items():
-        name = key.removeprefix(f"{mode}/")
-        if name == key or name == "loss":
-            continue
-        on_pairs = name.startswith(("pair_", "psi", "e0"))
-        ours = dense(golden, model, data, seen[name]) if on_pairs else seen[name]
+    together = list(beside(golden, model, data, seen, mode))
+    assert len(together) >= 19
+    for key, ours, theirs in together:
         close(ours, theirs, where=key)
-        compared += 1
-    assert compared >= 19
     close(loss_of(golden, seen["pred"], data), golden.arrays[f"{mode}/loss"], where="loss")
 
 
@@ -134,12 +138,7 @@ def test_float32_within_the_recorded_tolerance(golden):
     for mode, tolerance in (("eval", 1e-5), ("train", 2e-5)):
         model.train(mode == "train")
         seen = observe(model, lambda: model(data))
-        for key, theirs in golden.arrays.items():
-            name = key.removeprefix(f"{mode}/")
-            if name == key or name == "loss":
-                continue
-            on_pairs = name.startswith(("pair_", "psi", "e0"))
-            ours = dense(golden, model, data, seen[name]) if on_pairs else seen[name]
+        for key, ours, theirs in beside(golden, model, data, seen, mode):
             worst = np.abs(ours.detach().double().numpy() - theirs).max()
             assert worst <= tolerance * np.abs(theirs).max(), (key, worst)
     model = golden.model(torch.float32).train()

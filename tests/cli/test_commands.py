@@ -87,6 +87,9 @@ def test_train_on_a_csv_and_predict(ckgconv, tmp_path):
     code, out, err = ckgconv("train", "my.csv", "--target", "toxic", "--set", *settings, "--out", "toxic", "--json")
     assert code == 0, err
     assert json.loads(out)["metric"] == "auroc"
+    ckgconv("predict", "toxic", "my.csv", "-o", "t.csv")
+    labels = list(csv.DictReader(Path("t.csv").read_text().splitlines()))
+    assert all(0 < float(row["toxic_predicted"]) < 1 for row in labels)
     code, out, err = ckgconv("train", "my.csv", "--target", "y", "toxic", "--set", *settings, "--out", "two", "--json")
     assert code == 0, err
 

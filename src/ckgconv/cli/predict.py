@@ -44,13 +44,8 @@ def predict_command(
 def output_names(run: Run) -> list[str]:
     """What the predicted columns are called."""
     outputs = run.recipe.model.head.outputs
-    names = run.recipe.data.targets or tuple(
-        run.recipe.training.metric if outputs == 1 else f"output{place}" for place in range(outputs)
-    )
-    if not run.recipe.data.targets and outputs == 1:
-        names = ("prediction",)
-        return list(names)
-    return [f"{name}_predicted" for name in names]
+    unnamed = ["prediction"] if outputs == 1 else [f"prediction{place}" for place in range(outputs)]
+    return [f"{name}_predicted" for name in run.recipe.data.targets] or unnamed
 
 
 def _write(path: Path, table: Table, run: Run, found: Predictions, embed: bool) -> None:

@@ -25,7 +25,10 @@ class Predictions:
 
 
 def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] = lambda count: None) -> Predictions:
-    """Predict molecules with a trained network; `tick` hears how many rows are done."""
+    """Predict molecules with a trained network: values in the units of the data, or probabilities of labels.
+
+    `tick` hears how many rows are done.
+    """
     molecules, reasons = read_molecules(smiles, featuriser_of(run))
     rows = [row for row, each in enumerate(molecules) if each is not None and _known_types(run, each.x, reasons, row)]
     values: list[list[float] | None] = [None] * len(smiles)
@@ -37,7 +40,9 @@ def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] 
         packed = pack_molecules([each for row in chosen if (each := molecules[row]) is not None])
         packed = packed.to(run.learner.fabric.device)
         batch = packed.batch(torch.arange(len(chosen), device=run.learner.fabric.device))
-        for row, value, embedding in zip(chosen, predict_batch(run.learner, batch), _embed(run, batch), strict=True):
+        predicted = predict_batch(run.learner, batch)
+        predicted = predicted.sigmoid() if run.recipe.training.loss == "binary" else predicted
+        for row, value, embedding in zip(chosen, predicted, _embed(run, batch), strict=True):
             values[row], embeddings[row] = value.tolist(), embedding.tolist()
         tick(len(chosen))
     return Predictions(values, embeddings, reasons)
