@@ -80,6 +80,7 @@ def test_train_on_a_csv_and_predict(ckgconv, tmp_path):
     code, out, err = ckgconv("train", "my.csv", "--target", "y", "--set", *settings, "--json", "--device", "cpu")
     assert code == 0, err
     assert json.loads(out)["metric"] == "mae"
+    assert 0 < json.loads(out)["mean_predictor"] < 10
     code, out, _ = ckgconv("predict", "runs/my-seed0", "my.csv", "-o", "p.csv", "--json")
     assert json.loads(out) == {"out": "p.csv", "rows": 30, "predicted": 30, "invalid": 0}
     rows = list(csv.DictReader(Path("p.csv").read_text().splitlines()))
@@ -106,6 +107,7 @@ def test_several_seeds(ckgconv):
 def test_report_shows_the_papers_number_and_the_curve(ckgconv):
     code, out, _ = ckgconv("train", "zinc", "--set", *SMALL, "--device", "cpu")
     assert code == 0
+    assert "always the training mean: test mae" in out
     assert "paper, its full recipe: test mae 0.0590 ± 0.0030" in out
     assert any(bar in out for bar in "▁█")
 

@@ -14,6 +14,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.cli.curve import draw_curve, sparkline
 from ckgconv.cli.watch import ProgressBar
 from ckgconv.data.tables import read_table
+from ckgconv.engine.baseline import mean_predictor
 from ckgconv.engine.run import Run, Silence, train
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.recipes import from_json, recipe, with_value
@@ -107,6 +108,7 @@ def summary(run: Run) -> dict[str, object]:
         "metric": record["metric"],
         "best": record["best"],
         "paper_test": list(run.recipe.paper_test),
+        "mean_predictor": mean_predictor(run),
         "wall_s": record["wall_s"],
         "device": record["device"],
         "run": str(run.folder),
@@ -150,6 +152,9 @@ def _report(run: Run, console: Console) -> None:
     best, metric = run.record["best"], run.record["metric"]
     test = "no test split" if best["test"] is None else f"test {metric} {best['test']:.4f}"
     console.print(f"best epoch {best['epoch'] + 1}: validation {metric} {best['val']:.4f}, {test}")
+    baseline = mean_predictor(run)
+    if baseline is not None:
+        console.print(f"always the training mean: test {metric} {baseline:.4f}")
     if run.recipe.paper_test:
         mean, spread = run.recipe.paper_test
         console.print(f"paper, its full recipe: test {metric} {mean:.4f} ± {spread:.4f}")

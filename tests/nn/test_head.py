@@ -1,0 +1,40 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from ckgconv import InputError
+from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
+
+pytestmark = pytest.mark.usefixtures("double")
+
+
+def test_pooling_by_graph():
+    x, graph, pointer = torch.randn(5, 3), torch.tensor([0, 0, 1, 1, 1]), torch.tensor([0, 2, 5])
+    torch.testing.assert_close(Pool("sum")(x, graph, pointer), torch.stack([x[:2].sum(0), x[2:].sum(0)]))
+    torch.testing.assert_close(Pool("mean")(x, graph, pointer), torch.stack([x[:2].mean(0), x[2:].mean(0)]))
+    assert Pool("none")(x, graph, pointer) is x
+    with pytest.raises(InputError, match="pooling is 'max'"):
+        Pool("max")
+    assert repr(Pool("sum")) == "Pool(sum)"
+
+
+def test_pyramid_halves_its_width():
+    head = PyramidHead(16, 2, layers=3)
+    assert [tuple(linear.weight.shape) for linear in head.linears] == [(8, 16), (4, 8), (2, 4)]
+    x = torch.randn(5, 16)
+    first, second, third = head.linears
+    torch.testing.assert_close(head(x), third(F.gelu(second(F.gelu(first(x))))))
+
+
+def test_normalised_head_puts_hidden_features_on_the_sphere():
+    head = NormalisedHead(6, 3, layers=3)
+    x = torch.randn(5, 6)
+    hidden = x
+    for linear in list(head.linears)[:-1]:
+        hidden = torch.relu(linear(hidden))
+        hidden = hidden / hidden.norm(dim=-1, keepdim=True).clamp(min=1e-12)
+    torch.testing.assert_close(head(x), head.linears[-1](hidden))
+    with torch.no_grad():
+        head.linears[0].weight.zero_()
+        head.linears[0].bias.fill_(-1)
+    assert torch.isfinite(head(x)).all()  # a dead layer is zero, not 0/0
