@@ -21,7 +21,6 @@ def make_fabric(device: str, precision: str) -> Fabric:
     check_choice("device", device, ("auto", "cpu", "cuda"))
     require(device != "cuda" or torch.cuda.is_available(), "device is 'cuda', but torch sees no GPU: use --device cpu.")
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-    _repeatable()
     processes = int(os.environ.get("WORLD_SIZE", os.environ.get("SLURM_NTASKS", "1")))
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", os.environ.get("SLURM_NNODES", "1")))
     # Fabric advises on launchers and matrix precision; both are chosen here.
@@ -37,6 +36,8 @@ def make_fabric(device: str, precision: str) -> Fabric:
             strategy="ddp" if processes > 1 else "auto",
         )
         fabric.launch()
+    if fabric.device.type == "cuda":
+        _repeatable()
     if processes > 1:
         atexit.register(_part)
     return fabric
@@ -52,6 +53,8 @@ def _repeatable() -> None:
     """Sums in a fixed order on a GPU too, so that a resumed run is bit for bit the uninterrupted one."""
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=True)
+    # Every entry is written before it is read.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def seed_epoch(seed: int, epoch: int) -> None:
