@@ -47,6 +47,7 @@ def test_quotes_commas_and_marks_are_read(tmp_path):
     [
         ([], {}, "is empty"),
         (["smiles,y"], {}, "no rows"),
+        (["smiles,y,y", "C,1,2"], {}, "two columns 'y'"),
         (["smiles,y", "C,1,2"], {}, "Line 2 .* more cells"),
         (["smile,y", "C,1"], {}, "no column 'smiles': its columns are smile, y"),
         (["smiles,x", "C,1"], {}, "no column 'y'"),

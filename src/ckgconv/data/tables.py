@@ -55,6 +55,8 @@ def read_table(path: Path) -> Table:
     require(len(lines) > 0, f"{path} is empty: give a CSV with a header line and one molecule per line.")
     header, *rows = lines
     require(len(rows) > 0, f"{path} has a header but no rows: give one molecule per line.")
+    twice = [name for place, name in enumerate(header) if name in header[:place]]
+    require(not twice, f"{path} has two columns {''.join(twice[:1])!r}: give each column a name of its own.")
     wide = [number for number, row in enumerate(rows, start=2) if len(row) > len(header)]
     require(
         not wide, f"Line {wide[0] if wide else 0} of {path} has more cells than the header: quote cells with commas."
