@@ -8,9 +8,10 @@ import pytest
 import ckgconv
 
 ROOT = Path(ckgconv.__file__).parent
-LEAF = {"checks"}
+LEAF = {"checks", "files"}
 ROOMS = {
     "checks": set(),
+    "files": {"checks"},
     "graphs": LEAF,
     "recipe": set(),
     "recipes": LEAF | {"recipe"},

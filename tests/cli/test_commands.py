@@ -95,6 +95,35 @@ def test_train_on_a_csv_and_predict(ckgconv, tmp_path):
     assert code == 0, err
 
 
+def test_a_saved_recipe_repeats_and_resumes_its_own_run(ckgconv):
+    _, out, _ = ckgconv("train", "zinc", "--seed", "5", "--set", *SMALL, "--json", "--precision", "64", "--out", "five")
+    first = json.loads(out)
+    code, out, _ = ckgconv("train", "five/recipe.json", "--out", "again", "--json")
+    assert (code, json.loads(out)["best"], json.loads(out)["seed"]) == (0, first["best"], 5)
+    code, out, _ = ckgconv("train", "five/recipe.json", "--resume", "--json")
+    assert (code, json.loads(out)["run"], json.loads(out)["best"]) == (0, "five", first["best"])
+    code, _, err = ckgconv("train", "five/recipe.json", "--resume", "--seed", "3", "--out", "five")
+    assert (code, "with seed 5, not 3" in err) == (2, True)
+    code, _, err = ckgconv("train", "five/recipe.json", "--resume", "--precision", "32")
+    assert (code, "with precision 64, not 32" in err) == (2, True)
+    code, out, _ = ckgconv("info", "five/recipe.json", "--json")
+    assert json.loads(out)["recipe"] == "zinc"
+    Path("many/seed1").mkdir(parents=True)
+    Path("many/seed1/file").write_text("")
+    code, _, err = ckgconv("train", "zinc", "--seed", "0", "1", "--set", *SMALL, "--out", "many")
+    assert code == 2
+    assert not Path("many/seed0").exists()  # refused before the first seed is trained
+
+
+def test_left_out_rows_are_told(ckgconv):
+    table("my.csv")
+    Path("my.csv").write_text(Path("my.csv").read_text() + "bad,xx,1,0\n")
+    settings = ["model.width=8", "model.blocks=1", "model.steps=3", "training.epochs=1"]
+    code, _, err = ckgconv("train", "my.csv", "--target", "y", "--set", *settings, "--json")
+    assert code == 0
+    assert "1 of 31 rows" in err
+
+
 def test_several_seeds(ckgconv):
     code, out, _ = ckgconv("train", "zinc", "--seed", "0", "1", "--set", *SMALL, "--json", "--out", "many")
     assert code == 0
@@ -162,7 +191,19 @@ def test_bench(ckgconv):
         (["train", "missing.csv", "--target", "y"], "Every value of target 'y'"),
         (["train", "wrong.txt"], "neither a recipe.json nor a .csv"),
         (["train", "zinc", "--out", "taken"], "already exists"),
-        (["train", "zinc", "--resume"], "holds no run to resume"),
+        (["train", "zinc", "--resume", "--out", "taken"], "holds no run to resume"),
+        (["train", "zinc", "--target", "y"], "--target belongs to a CSV"),
+        (["train", "zinc", "--set", "training.epochs=0"], "training.epochs is 0: give at least 1."),
+        (["train", "zinc", "--set", "training.batch_size=-1"], "training.batch_size is -1"),
+        (["train", "zinc", "--set", "training.learning_rate=-1"], "training.learning_rate is -1"),
+        (["train", "zinc", "--set", "model.width=0"], "model.width is 0"),
+        (["train", "zinc", "--set", "model.steps=0"], "model.steps is 0"),
+        (["train", "zinc", "--set", "training.metric=accuracy"], "is judged by mae"),
+        (["train", "zinc", "--seed", "99999999999"], "The seed is 99999999999"),
+        (["train", "semicolons.csv", "--target", "y"], "separates its cells by ';'"),
+        (["train", "folder.json"], "cannot be read as text"),
+        (["predict", "taken", "my.csv", "-o", "my.csv"], "is the input"),
+        (["data", "info", "hollow.npz"], "not a packed data set"),
         (["train", "zinc", "--seed", "0", "0"], "same seed"),
         (["train", "zinc", "--device", "abacus"], "device is 'abacus'"),
         (["train", "zinc", "--precision", "7"], "precision is '7'"),
@@ -182,6 +223,9 @@ def test_mistakes_are_a_sentence_and_exit_code_2(ckgconv, tmp_path, arguments, w
     Path("empty.csv").write_text("")
     Path("missing.csv").write_text("smiles,y\nC,\nCC,\n")
     Path("wrong.txt").write_text("smiles,y\nC,1\n")
+    Path("semicolons.csv").write_text("smiles;y\nC;1\n")
+    Path("folder.json").mkdir()
+    Path("hollow.npz").write_bytes(b"")
     Path("taken").mkdir()
     Path("taken/notes.txt").write_text("mine")
     code, _, err = ckgconv(*arguments)

@@ -10,7 +10,7 @@ from small_data import small_dataset
 
 from ckgconv import RECIPES, InputError, open_run, recipe, train
 from ckgconv.engine import checkpoint
-from ckgconv.engine.files import write_text, write_whole
+from ckgconv.files import write_text, write_whole
 from ckgconv.recipe import Recipe
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]

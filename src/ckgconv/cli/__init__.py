@@ -25,6 +25,8 @@ app.command("info")(info)
 app.add_typer(data_commands, name="data")
 app.command("bench")(bench_command)
 
+# What a shell expects of a program that Ctrl-C ended.
+INTERRUPTED = 130
 # Options after which several values may stand: --seed 0 1 2 3.
 SEVERAL = {"--seed", "--target", "--set"}
 
@@ -36,6 +38,10 @@ def main() -> None:
     except InputError as mistake:
         print(f"Error: {mistake}", file=sys.stderr)
         sys.exit(2)
+    except SystemExit as stop:
+        if stop.code == INTERRUPTED:
+            print("Interrupted: a training continues with --resume.", file=sys.stderr)
+        raise
 
 
 def spread(arguments: list[str]) -> list[str]:

@@ -16,16 +16,16 @@ from ckgconv.data import load
 from ckgconv.engine.batches import training_batches
 from ckgconv.engine.loop import Learner, training_step
 from ckgconv.engine.record import device_name, peak_memory_mb
-from ckgconv.engine.run import make_learner
+from ckgconv.engine.run import make_learner, named_or_saved
 from ckgconv.engine.setup import make_fabric
 from ckgconv.nn import CKGCN
-from ckgconv.recipes import recipe, with_value
+from ckgconv.recipes import with_value
 
 COPY_BYTES = 2**28
 
 
 def bench_command(
-    name: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name.")],
+    name: Annotated[str, typer.Argument(metavar="RECIPE", help="A recipe's name or a recipe.json.")],
     settings: Annotated[list[str] | None, typer.Option("--set", help="Change any recipe value. Repeatable.")] = None,
     steps: Annotated[int, typer.Option(help="Steps to time.")] = 20,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -35,7 +35,7 @@ def bench_command(
 ) -> None:
     """Time training steps of a recipe on its own data."""
     require(steps > 0, f"--steps is {steps}: give at least 1.")
-    chosen = recipe(name)
+    chosen = named_or_saved(name)
     for setting in settings or []:
         chosen = with_value(chosen, setting)
     fabric = make_fabric(device, precision)

@@ -1,9 +1,10 @@
 """The picture of a run: training loss and validation metric by epoch."""
 
+import math
 from pathlib import Path
 from typing import Any
 
-from ckgconv.engine.files import write_whole
+from ckgconv.files import write_whole
 
 BARS = "▁▂▃▄▅▆▇█"
 # Characters of a curve in the terminal.
@@ -12,8 +13,10 @@ LONGEST = 60
 
 def sparkline(values: list[float]) -> str:
     """Numbers as a line of bars, low to high; long series are thinned."""
-    step = -(-len(values) // LONGEST)
-    thinned = values[:: max(step, 1)]
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return "no finite value"
+    thinned = known[:: max(-(-len(known) // LONGEST), 1)]
     low, high = min(thinned), max(thinned)
     width = (high - low) or 1.0
     return "".join(BARS[min(int((value - low) / width * len(BARS)), len(BARS) - 1)] for value in thinned)

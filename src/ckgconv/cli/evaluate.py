@@ -21,6 +21,8 @@ def evaluate_command(
     run = open_run(folder, device, data_folder=data_dir)
     value = run.evaluate(split)
     metric = run.record["metric"]
+    if not run.learner.fabric.is_global_zero:
+        return
     if as_json:
         print(json.dumps({"run": str(folder), "split": split, "metric": metric, "value": value}))
         return

@@ -7,16 +7,17 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ckgconv.engine.run import named_or_saved
 from ckgconv.nn import CKGCN
-from ckgconv.recipes import RECIPES, recipe
+from ckgconv.recipes import RECIPES
 
 
 def info(
-    name: Annotated[str, typer.Argument(metavar="RECIPE", help=f"One of {', '.join(RECIPES)}.")],
+    name: Annotated[str, typer.Argument(metavar="RECIPE", help=f"A recipe.json, or one of {', '.join(RECIPES)}.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")] = False,
 ) -> None:
     """Show the trainable parameters of a recipe's model, by component."""
-    chosen = recipe(name)
+    chosen = named_or_saved(name)
     components = CKGCN.from_recipe(chosen).parameters_by_component()
     total = sum(components.values())
     if as_json:

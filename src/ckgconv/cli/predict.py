@@ -9,10 +9,11 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from ckgconv.checks import require
 from ckgconv.data.tables import Table, read_table
-from ckgconv.engine.files import write_whole
 from ckgconv.engine.predict import Predictions, predict_smiles
 from ckgconv.engine.run import Run, open_network
+from ckgconv.files import write_whole
 
 
 def predict_command(
@@ -26,6 +27,7 @@ def predict_command(
 ) -> None:
     """Predict the molecules of a CSV; invalid ones get an empty prediction and a reason."""
     table = read_table(molecules)
+    require(not (out.exists() and out.samefile(molecules)), f"{out} is the input: choose another file with -o.")
     run = open_network(folder, device)
     column = table.column(smiles or run.recipe.data.smiles)
     with Progress(console=Console(stderr=True), disable=as_json) as progress:
@@ -50,13 +52,14 @@ def output_names(run: Run) -> list[str]:
 
 def _write(path: Path, table: Table, run: Run, found: Predictions, embed: bool) -> None:
     names, width = output_names(run), run.recipe.model.width
-    header = [*table.columns, *names, "reason", *(f"embedding{place}" for place in range(width if embed else 0))]
+    added = [*names, "reason", *(f"embedding{place}" for place in range(width if embed else 0))]
+    kept = [place for place, name in enumerate(table.columns) if name not in added]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(header)
+        writer.writerow([*(table.columns[place] for place in kept), *added])
         for cells, value, embedding, reason in zip(
             table.rows, found.values, found.embeddings, found.reasons, strict=True
         ):
             predicted = [""] * len(names) if value is None else [repr(each) for each in value]
             features = ([""] * width if embedding is None else [repr(each) for each in embedding]) if embed else []
-            writer.writerow([*cells, *predicted, reason, *features])
+            writer.writerow([*(cells[place] for place in kept), *predicted, reason, *features])

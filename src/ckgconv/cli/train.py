@@ -12,12 +12,12 @@ from rich.console import Console
 
 from ckgconv.checks import InputError, require
 from ckgconv.cli.curve import draw_curve, sparkline
-from ckgconv.cli.watch import ProgressBar
+from ckgconv.cli.watch import ProgressBar, Quiet
 from ckgconv.data.tables import read_table
 from ckgconv.engine.baseline import mean_predictor
-from ckgconv.engine.run import Run, Silence, train
+from ckgconv.engine.run import Run, check_folder, read_recipe, read_settings, train
 from ckgconv.recipe import DataRecipe, Recipe
-from ckgconv.recipes import from_json, recipe, with_value
+from ckgconv.recipes import recipe, with_value
 from ckgconv.recipes.molecules import molecules
 from ckgconv.recipes.values import nearest
 
@@ -41,20 +41,26 @@ def train_command(
     out: Annotated[Path | None, typer.Option(help="Folder of the run, by default runs/NAME-seedN.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    precision: Annotated[str, typer.Option(help="32, tf32, bf16 or 64.")] = "32",
+    precision: Annotated[str | None, typer.Option(help="32, tf32, bf16 or 64, by default 32.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a recipe; the best validation epoch is kept and tested."""
     chosen = resolve(what, smiles, target or [], split.value)
+    saved = Path(what).parent if Path(what).suffix == ".json" else None
+    kept = {} if saved is None else read_settings(saved)
+    out = saved if out is None and resume and saved is not None and kept else out
+    chosen_precision = precision or kept.get("precision", "32")
     for setting in settings or []:
         chosen = with_value(chosen, setting)
-    numbers = seeds or [0]
+    numbers = seeds or [kept.get("seed", 0)]
     require(len(set(numbers)) == len(numbers), "The same seed was given twice: give each once.")
     folders = [run_folder(out, chosen, seed, len(numbers) > 1) for seed in numbers]
+    for seed, folder in zip(numbers, folders, strict=True):
+        check_folder(folder, chosen, seed, chosen_precision, resume)
     runs = []
     for seed, folder in zip(numbers, folders, strict=True):
-        runs.append(_train_one(chosen, seed, folder, resume, device, precision, data_dir, as_json))
+        runs.append(_train_one(chosen, seed, folder, resume, device, chosen_precision, data_dir, as_json))
     if not runs[0].learner.fabric.is_global_zero:
         return
     if as_json:
@@ -68,11 +74,12 @@ def train_command(
 def resolve(what: str, smiles: str, targets: list[str], split: str) -> Recipe:
     """The recipe that a person's first word means."""
     path = Path(what)
+    if path.suffix.lower() == ".csv":
+        return table_recipe(path, smiles, targets, split)
+    require(not targets, f"--target belongs to a CSV, not to {what!r}: leave it out.")
     if path.suffix == ".json":
         require(path.exists(), f"{path} does not exist: give a recipe.json that a run has written.")
-        return from_json(path.read_text(encoding="utf-8"), what)
-    if path.suffix == ".csv":
-        return table_recipe(path, smiles, targets, split)
+        return read_recipe(path)
     require(path.suffix == "" or not path.exists(), f"{path} is neither a recipe.json nor a .csv: give one of them.")
     return recipe(what)
 
@@ -87,7 +94,8 @@ def table_recipe(path: Path, smiles: str, targets: list[str], split: str) -> Rec
         if name not in table.columns:
             raise InputError(f"{path} has no column {name!r}: {nearest(name, list(table.columns))}")
     values = {value for name in targets for value in table.numbers(name) if value == value}
-    data = DataRecipe(str(path), smiles=smiles, targets=tuple(targets), split=split)  # type: ignore[arg-type]
+    require(len(set(targets)) == len(targets), "The same target was given twice: give each once.")
+    data = DataRecipe(str(path.resolve()), smiles=smiles, targets=tuple(targets), split=split)  # type: ignore[arg-type]
     chosen = molecules(data, classification=bool(values) and values <= {0.0, 1.0})
     return replace(chosen, name=path.stem)
 
@@ -137,7 +145,7 @@ def _train_one(
             device=device,
             precision=precision,
             data_folder=data_dir,
-            watcher=Silence() if silent else bar,
+            watcher=Quiet() if silent else bar,
         )
     finally:
         bar.stop()

@@ -1,12 +1,20 @@
 """A progress bar for a run: loss, validation metric, graphs per second, time left."""
 
+import sys
 import time
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ckgconv.engine.run import Run
+from ckgconv.engine.run import Run, Silence
+
+
+class Quiet(Silence):
+    """A `Watcher` for `--json`: warnings on standard error, nothing else."""
+
+    def warn(self, sentence: str) -> None:
+        print(sentence, file=sys.stderr)
 
 
 class ProgressBar:

@@ -56,7 +56,7 @@ def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
     path = Path(recipe.name)
     if recipe.name in CATALOGUE:
         return _named(recipe, data_folder(folder))
-    if path.suffix == ".csv":
+    if path.suffix.lower() == ".csv":
         require(path.exists(), f"{path} does not exist: check the path of the CSV.")
         return load_table(recipe).limited(recipe.limit)
     if path.suffix == ".npz":

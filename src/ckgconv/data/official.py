@@ -1,5 +1,6 @@
 """Official sources, through PyG's own data set classes, and any PyG data set of the user → the packed format."""
 
+import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ def download(name: str, folder: Path) -> PackedDataset:
     try:
         return from_pyg_splits(*(open_split(folder / "official" / name, split) for split in ("train", "val", "test")))
     except (OSError, RuntimeError) as error:
+        shutil.rmtree(folder / "official" / name, ignore_errors=True)
         raise InputError(
             f"{name} could not be downloaded ({type(error).__name__}: {error}): put its packed file into the data "
             f"folder (--data-dir or CKGCONV_DATA), or connect to the network."

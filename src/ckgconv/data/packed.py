@@ -10,7 +10,6 @@ them to int64 and float32.
 Legend: G graphs, N nodes, E edges, B graphs of a batch, T targets.
 """
 
-import os
 import zipfile
 from dataclasses import dataclass, fields
 from itertools import pairwise
@@ -24,6 +23,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ckgconv.checks import InputError, check_index, require
+from ckgconv.files import write_whole
 
 SPLITS = ("train", "val", "test")
 
@@ -121,9 +121,9 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
-    except (OSError, ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(
-            f"{path} is not a packed data set ({error}): give a .npz file in the packed format."
+            f"{path} is not a packed data set ({type(error).__name__}): give a .npz file in the packed format."
         ) from error
 
 
@@ -156,10 +156,13 @@ def save_packed(dataset: PackedDataset, path: Path) -> None:
         value = getattr(dataset, name)
         if value is not None:
             arrays[name] = value.numpy()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part.npz")
-    np.savez_compressed(part, **{name: narrowed(array) for name, array in arrays.items()})  # type: ignore[arg-type]
-    os.replace(part, path)
+    small = {name: narrowed(array) for name, array in arrays.items()}
+
+    def write(part: Path) -> None:
+        with part.open("wb") as file:
+            np.savez_compressed(file, **small)  # type: ignore[arg-type]
+
+    write_whole(Path(path), write)
 
 
 def join(parts: dict[str, PackedDataset]) -> PackedDataset:

@@ -55,6 +55,8 @@ def read_table(path: Path) -> Table:
     require(len(lines) > 0, f"{path} is empty: give a CSV with a header line and one molecule per line.")
     header, *rows = lines
     require(len(rows) > 0, f"{path} has a header but no rows: give one molecule per line.")
+    apart = [mark for mark in (";", "\t") if len(header) == 1 and mark in header[0]]
+    require(not apart, f"{path} separates its cells by {''.join(apart[:1])!r}: save it with commas.")
     twice = [name for place, name in enumerate(header) if name in header[:place]]
     require(not twice, f"{path} has two columns {''.join(twice[:1])!r}: give each column a name of its own.")
     wide = [number for number, row in enumerate(rows, start=2) if len(row) > len(header)]
@@ -125,5 +127,8 @@ def _number(text: str, path: Path, column: str, line: int) -> float:
         raise InputError(
             f"Line {line} of {path} has {text!r} in column {column!r}: targets must be numbers, or empty."
         ) from error
-    require(math.isfinite(value), f"Line {line} of {path} has {text!r} in column {column!r}: targets must be finite.")
+    require(
+        abs(value) <= torch.finfo(torch.float32).max,
+        f"Line {line} of {path} has {text!r} in column {column!r}: targets must be finite, and not beyond 3.4e38.",
+    )
     return value

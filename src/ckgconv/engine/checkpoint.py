@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from ckgconv.checks import InputError
-from ckgconv.engine.files import digest, write_text, write_whole
+from ckgconv.files import digest, write_text, write_whole
 
 KEPT = 2
 
@@ -41,7 +41,7 @@ def load(stem: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         sound = sound and seal["state_sha256"] == digest(json.dumps(state, sort_keys=True).encode())
         tensors = safetensors.torch.load(data) if sound else {}
     except FileNotFoundError as error:
-        raise InputError(f"{error.filename} does not exist: give the folder of a run.") from error
+        raise InputError(f"{error.filename} is missing.") from error
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise InputError(f"{stem.with_suffix('.json')} is damaged ({error}).") from error
     if not sound:
@@ -59,9 +59,9 @@ def save_epoch(folder: Path, epoch: int, tensors: dict[str, Tensor], state: dict
 
 def load_newest(folder: Path, warn: Callable[[str], None]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """The newest sound checkpoint, or None; `warn` is told of each damaged one."""
-    for mark in sorted(folder.glob("*.json"), reverse=True):
+    for stem in sorted({path.with_suffix("") for path in folder.glob("[0-9]*")}, reverse=True):
         try:
-            return load(mark.with_suffix(""))
+            return load(stem)
         except InputError as error:
             warn(f"{error} The checkpoint before it is used.")
     return None

@@ -26,7 +26,7 @@ def learning_rate(epoch: int, recipe: TrainingRecipe) -> float:
     base, low = recipe.learning_rate, recipe.min_learning_rate
     if epoch < recipe.warmup_epochs:
         return START + epoch * (base - START) / recipe.warmup_epochs
-    progress = (epoch - recipe.warmup_epochs) / (recipe.epochs - recipe.warmup_epochs)
+    progress = (epoch - recipe.warmup_epochs) / max(recipe.epochs - recipe.warmup_epochs, 1)
     return low + 0.5 * (base - low) * (1 + math.cos(math.pi * progress))
 
 

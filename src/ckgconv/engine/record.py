@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from ckgconv.engine.files import write_text, write_whole
+from ckgconv.files import write_text, write_whole
 from ckgconv.recipe import Recipe
 
 PACKAGES = ("ckgconv", "torch", "torch_geometric", "lightning", "torchmetrics", "numpy")

@@ -7,6 +7,7 @@ print(run.record["best"], run.evaluate("test"))
 print(predict_smiles(run, ["CCO", "c1ccccc1"]).values)
 """
 
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +19,22 @@ from torch import Tensor
 
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset, load
+from ckgconv.data.tables import read_table
 from ckgconv.engine import checkpoint
-from ckgconv.engine.files import write_text
 from ckgconv.engine.loop import Learner, evaluate, train_epoch
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.record import TensorBoard, new_record, peak_memory_mb, write_record
 from ckgconv.engine.setup import make_fabric, seed_epoch
+from ckgconv.files import read_text, write_text
 from ckgconv.nn import CKGCN
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import from_json, to_json
+from ckgconv.recipes import check_recipe, from_json, to_json
+from ckgconv.recipes import recipe as recipe_of
+from ckgconv.recipes.limits import check_model, check_training
 from ckgconv.tasks.metrics import better
 from ckgconv.tasks.scaling import TargetScale, fitted, unscaled
+
+LARGEST_SEED = 2**31 - 1
 
 
 class Watcher(Protocol):
@@ -69,10 +75,10 @@ class Run:
 
 
 def train(
-    recipe: Recipe,
+    recipe: Recipe | str,
     seed: int = 0,
     data: PackedDataset | None = None,
-    folder: Path | None = None,
+    folder: Path | str | None = None,
     resume: bool = False,
     device: str = "auto",
     precision: str = "32",
@@ -82,7 +88,7 @@ def train(
     """Train a recipe, and return the network of its best validation epoch.
 
     Args:
-        recipe: what to run.
+        recipe: what to run, or its name.
         seed: of initial values, order and dropout.
         data: a data set in place of the recipe's own (see `ckgconv.data.from_pyg_splits`).
         folder: where the run is kept; None keeps it in memory.
@@ -92,16 +98,26 @@ def train(
         watcher: told of every step and epoch.
     """
     watcher = watcher or Silence()
-    _check_folder(folder, recipe, seed, resume)
+    recipe = recipe_of(recipe) if isinstance(recipe, str) else recipe
+    folder = None if folder is None else Path(folder)
+    check_recipe(recipe)
+    check_training(recipe.training)
+    check_model(recipe.model)
+    require(0 <= seed <= LARGEST_SEED, f"The seed is {seed}: give a number from 0 to {LARGEST_SEED}.")
+    check_folder(folder, recipe, seed, precision, resume)
     fabric = make_fabric(device, precision)
-    data = load(recipe.data, data_folder) if data is None else data.limited(recipe.data.limit)
+    if data is None:
+        data = load(recipe.data, data_folder)
+        _tell_of_lost_rows(recipe, data, watcher)
+    else:
+        data = data.limited(recipe.data.limit)
     _check_data(data, recipe)
     torch.manual_seed(seed)
     learner = make_learner(fabric, CKGCN.from_recipe(recipe), data, recipe)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     record = new_record(recipe, seed, parameters, fabric.device, precision)
     run = Run(recipe, learner, record, folder, {})
-    first_epoch = _restore(run, watcher) if resume else 0
+    first_epoch = _restore(run, watcher) if resume and folder is not None and folder.exists() else 0
     if folder is not None and fabric.is_global_zero:
         write_text(folder / "recipe.json", to_json(recipe))
     _run_epochs(run, first_epoch, watcher)
@@ -139,9 +155,10 @@ def open_network(folder: Path, device: str = "auto", precision: str | None = Non
 
 
 def _opened(folder: Path, device: str, precision: str | None, data_of: Any) -> Run:
+    folder = Path(folder)
     require(folder.is_dir(), f"{folder} is not a folder: give the folder of a run.")
     require((folder / "recipe.json").exists(), f"{folder} has no recipe.json: give the folder of a run.")
-    recipe = from_json((folder / "recipe.json").read_text(encoding="utf-8"), str(folder / "recipe.json"))
+    recipe = read_recipe(folder / "recipe.json")
     weights, state = checkpoint.load(folder / "best")
     fabric = make_fabric(device, precision or state["record"]["precision"])
     learner = make_learner(fabric, CKGCN.from_recipe(recipe), data_of(recipe), recipe)
@@ -229,21 +246,58 @@ def _out_of_patience(run: Run) -> bool:
     return bool(epochs[-1]["epoch"] - run.record["best"]["epoch"] >= patience)
 
 
-def _check_folder(folder: Path | None, recipe: Recipe, seed: int, resume: bool) -> None:
+def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str, resume: bool) -> None:
+    """Refuse a folder that holds something else than the run to start or to resume."""
     if folder is None:
         require(not resume, "resume was asked for a run in memory: name its folder.")
         return
-    exists = folder.exists() and any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    exists = any(folder.iterdir()) if folder.is_dir() else folder.exists()
     require(
         resume or not exists,
         f"{folder} already exists: continue it with --resume, or choose another folder with --out.",
     )
-    if not resume:
+    if not resume or not exists:
         return
     saved = folder / "recipe.json"
     require(saved.exists(), f"{folder} holds no run to resume: start it without --resume.")
-    same = from_json(saved.read_text(encoding="utf-8"), str(saved)) == recipe
-    require(same, f"{folder} was trained with another recipe: resume it with 'ckgconv train {saved} --resume'.")
+    remedy = f"resume it with 'ckgconv train {saved} --resume'."
+    require(read_recipe(saved) == recipe, f"{folder} was trained with another recipe: {remedy}")
+    kept = read_settings(folder)
+    require(kept.get("seed", seed) == seed, f"{folder} was trained with seed {kept.get('seed')}, not {seed}: {remedy}")
+    require(
+        kept.get("precision", precision) == precision,
+        f"{folder} was trained with precision {kept.get('precision')}, not {precision}: {remedy}",
+    )
+
+
+def read_recipe(path: Path) -> Recipe:
+    """The recipe that a run has written."""
+    return from_json(read_text(path, "give a recipe.json that a run has written."), str(path))
+
+
+def named_or_saved(what: str) -> Recipe:
+    """The recipe of a name or of a recipe.json."""
+    return read_recipe(Path(what)) if Path(what).suffix == ".json" else recipe_of(what)
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Seed and precision of the run in a folder; empty where its record was not written yet or is damaged."""
+    try:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        return {"seed": int(record["seed"]), "precision": str(record["precision"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _tell_of_lost_rows(recipe: Recipe, data: PackedDataset, watcher: Watcher) -> None:
+    """A table may have rows without a valid molecule or a known target: they are left out, but not silently."""
+    path = Path(recipe.data.name)
+    if path.suffix.lower() != ".csv" or recipe.data.limit is not None:
+        return
+    rows = len(read_table(path).rows)
+    if data.num_graphs < rows:
+        lost = rows - data.num_graphs
+        watcher.warn(f"{lost} of {rows} rows of {path} have no valid SMILES or no target and are left out.")
 
 
 def _check_data(data: PackedDataset, recipe: Recipe) -> None:

@@ -26,6 +26,7 @@ from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
 from ckgconv.recipes import check_recipe
 from ckgconv.recipes import recipe as recipe_of
+from ckgconv.recipes.limits import check_model
 
 
 class CKGCN(nn.Module):
@@ -51,6 +52,7 @@ class CKGCN(nn.Module):
     def __init__(self, recipe: ModelRecipe, kernels: Sequence[nn.Module] | None = None) -> None:
         super().__init__()
         check_recipe(recipe)
+        check_model(recipe)
         self.recipe = recipe
         self.encoding = Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
         node_encoder = attribute_encoder(recipe.node, recipe.width)

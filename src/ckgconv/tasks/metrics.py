@@ -9,6 +9,8 @@
 Legend: M rows, T outputs.
 """
 
+import math
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -57,12 +59,18 @@ class Score:
             self.metric.update(*((values.squeeze(-1) if single else values) for values in (shares, labels)))
 
     def compute(self) -> float:
-        return float(self.metric.compute())
+        """The value over everything seen; NaN where the labels do not define it, as with one class alone."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return float(self.metric.compute())
+            except (IndexError, ValueError):
+                return math.nan
 
 
 def better(name: str, one: float, other: float | None) -> bool:
     """Whether the metric value `one` improves on `other`."""
-    if other is None:
+    if other is None or other != other:
         return True
     return one > other if HIGHER_IS_BETTER[name] else one < other
 

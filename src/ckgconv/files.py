@@ -24,7 +24,7 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or "No space left" in str(error):
             raise InputError(
                 f"The disk is full: {path} could not be written. What was saved before is untouched; free some space "
-                f"and continue with --resume."
+                f"and run the command again, a training with --resume."
             ) from error
         if isinstance(error, OSError):
             raise InputError(f"{path} could not be written ({error.strerror}): choose another folder.") from error
@@ -34,6 +34,14 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 def write_text(path: Path, text: str) -> None:
     """A text file, whole or not at all."""
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def read_text(path: Path, remedy: str) -> str:
+    """A text file; `remedy` ends the sentence where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as text ({type(error).__name__}): {remedy}") from error
 
 
 def digest(data: bytes) -> str:
