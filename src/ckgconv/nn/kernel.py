@@ -197,7 +197,7 @@ def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:
 
 def group_slices(groups: int, device: torch.device) -> list[Group]:
     """All groups at once on a GPU, where each launch costs; one after the other on a CPU, where the rows of one
-    group stay in cache (ZINC, batch 32, two cores: 0.36 s a pass against 0.9 s for the batched product)."""
+    group stay in cache."""
     return [slice(None)] if device.type == "cuda" else list(range(groups))
 
 

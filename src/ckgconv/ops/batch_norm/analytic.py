@@ -6,8 +6,7 @@
 In a data-parallel run the sums inside the moments and inside ∂x run over the rows of all processes; ∂γ and ∂β stay
 local, since gradients of parameters are averaged over processes anyway.
 
-Automatic differentiation of `naive` keeps four tensors of the size of x: on a path of 20,000 nodes, two blocks of
-width 64, that was 5.9 GB for one training step against 4.2 GB here.
+Automatic differentiation of `naive` keeps four tensors of the size of x; this keeps one.
 
 Legend: R rows, D channels, any leading dimensions (groups).
 """
