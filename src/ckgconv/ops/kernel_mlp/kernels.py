@@ -32,7 +32,18 @@ from ckgconv.ops.parts import (
 
 
 @triton.jit
-def row_moments(x, parts, row_weight, filled, K, splits, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr):
+def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
+    """[BLOCK_R] weights of rows; every real row counts once where none are given."""
+    if WEIGHTED:
+        return tl.load(row_weight + row, mask=real, other=0.0).to(tl.float32)
+    else:
+        return real.to(tl.float32)
+
+
+@triton.jit
+def row_moments(
+    x, parts, row_weight, filled, splits, K: tl.constexpr, WEIGHTED: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr
+):
     """Parts [3, S, K] of the moments of x [R, K]."""
     split = tl.program_id(0)
     rows = tl.load(filled).to(tl.int32)
@@ -43,7 +54,7 @@ def row_moments(x, parts, row_weight, filled, K, splits, BLOCK_R: tl.constexpr, 
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
-        weight = tl.load(row_weight + row, mask=real, other=0.0).to(tl.float32)
+        weight = row_weights(row_weight, row, real, WEIGHTED)
         place = row[:, None] * K + columns[None, :]
         values = tl.load(x + place, mask=real[:, None] & (columns < K)[None, :], other=0.0).to(tl.float32)
         more, more_mean, more_squares = tile_moments(values, weight)
@@ -71,14 +82,15 @@ def forward_stage(
     row_weight,
     filled,
     seed,
-    stream,
+    draw,
     threshold,
     factor,
     dropped_rows,
     epsilon,
-    K,
-    D,
     splits,
+    K: tl.constexpr,
+    D: tl.constexpr,
+    WEIGHTED: tl.constexpr,
     ACT: tl.constexpr,
     RESIDUAL: tl.constexpr,
     DROP: tl.constexpr,
@@ -112,10 +124,11 @@ def forward_stage(
     x += group.to(tl.int64) * x_stride
     y += group.to(tl.int64) * y_stride
     residual += group.to(tl.int64) * residual_stride
-    seed_value = tl.load(seed) + stream * groups + group
+    seed_value = tl.load(seed) + draw * groups + group
     total_y = 0.0
-    mean_y = tl.zeros([BLOCK_D], tl.float32)
-    squares_y = tl.zeros([BLOCK_D], tl.float32)
+    around = tl.zeros([BLOCK_D], tl.float32)
+    sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
+    squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
@@ -136,12 +149,20 @@ def forward_stage(
         rounded = out.to(storage)
         tl.store(y + target, rounded, mask=inside)
         if TRACK:
-            weight = tl.load(row_weight + row, mask=real, other=0.0).to(tl.float32)
-            more, more_mean, more_squares = tile_moments(tl.where(inside, rounded.to(tl.float32), 0.0), weight)
-            total_y, mean_y, squares_y = merge_moments(total_y, mean_y, squares_y, more, more_mean, more_squares)
+            weight = row_weights(row_weight, row, real, WEIGHTED)
+            centred = rounded.to(tl.float32)
+            if start == split * BLOCK_R:
+                # Any row of the part will do as origin: sums of squares around it lose no digits.
+                around = tl.sum(tl.where(row == start, 1.0, 0.0)[:, None] * centred, axis=0)
+            centred = centred - around[None, :]
+            total_y += tl.sum(weight, axis=0)
+            sums += centred * weight[:, None]
+            squares += centred * centred * weight[:, None]
     if TRACK:
+        offset_y = tl.sum(sums, axis=0) / tl.maximum(total_y, TINY)
+        squares_y = tl.maximum(tl.sum(squares, axis=0) - offset_y * offset_y * total_y, 0.0)
         part = y_parts + (group * splits + split) * D
-        write_parts(part, groups * splits * D, D, outer, total_y, mean_y, squares_y)
+        write_parts(part, groups * splits * D, D, outer, total_y, around + offset_y, squares_y)
 
 
 @triton.jit
@@ -167,14 +188,15 @@ def backward_stage(
     row_weight,
     filled,
     seed,
-    stream,
+    draw,
     threshold,
     factor,
     dropped_rows,
     epsilon,
-    K,
-    D,
     splits,
+    K: tl.constexpr,
+    D: tl.constexpr,
+    WEIGHTED: tl.constexpr,
     ACT: tl.constexpr,
     THROUGH_NORM: tl.constexpr,
     ADD_CARRY: tl.constexpr,
@@ -210,7 +232,7 @@ def backward_stage(
     carry += group.to(tl.int64) * group_stride
     x += group.to(tl.int64) * x_stride
     gx += group.to(tl.int64) * group_stride
-    seed_value = tl.load(seed) + stream * groups + group
+    seed_value = tl.load(seed) + draw * groups + group
     gradient_linear = tl.zeros([BLOCK_D, BLOCK_K], tl.float32)
     gradient_bias = tl.zeros([BLOCK_D], tl.float32)
     sum_x = tl.zeros([BLOCK_K], tl.float32)
@@ -222,7 +244,7 @@ def backward_stage(
         inside = real[:, None] & (outer < D)[None, :]
         pull = tl.load(g + target, mask=inside, other=0.0).to(tl.float32)
         if THROUGH_NORM:
-            weight = tl.load(row_weight + row, mask=real, other=0.0).to(tl.float32)
+            weight = row_weights(row_weight, row, real, WEIGHTED)
             standard_y = (tl.load(y + target, mask=inside, other=0.0).to(tl.float32) - mean_y[None, :]) * root_y[None, :]
             share = weight[:, None] * inverse_y[None, :]
             pull = (pull - share * (sum_g[None, :] + standard_y * sum_gy[None, :])) * slope_y[None, :]
@@ -233,7 +255,6 @@ def backward_stage(
         if DROP:
             keep = kept(seed_value, row, threshold, BLOCK_R, BLOCK_D) | (row >= dropped_rows)[:, None]
             pull = tl.where(keep, tl.where(row >= dropped_rows, 1.0, factor)[:, None] * pull, 0.0)
-        pull = tl.where(inside, pull, 0.0)
         gradient_bias += tl.sum(pull, axis=0)
         pulled = pull.to(storage)
         place = row[:, None] * K + inner[None, :]
@@ -248,7 +269,7 @@ def backward_stage(
         gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
         rounded = back.to(storage)
         tl.store(gx + place, rounded, mask=there)
-        back = tl.where(there, rounded.to(tl.float32), 0.0)
+        back = rounded.to(tl.float32)
         sum_x += tl.sum(back, axis=0)
         sum_xx += tl.sum(back * standard, axis=0)
     parts = split * part_stride
@@ -267,19 +288,17 @@ def input_gradient(
     moments,
     scale,
     gx,
-    part_stride,
     group_stride,
     row_weight,
     filled,
     epsilon,
     R,
-    K,
-    splits,
     groups,
+    K: tl.constexpr,
+    WEIGHTED: tl.constexpr,
     CARRY: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_K: tl.constexpr,
-    PARTS: tl.constexpr,
 ):
     tile = tl.program_id(0)
     rows = tl.load(filled).to(tl.int32)
@@ -298,11 +317,11 @@ def input_gradient(
             pull += gamma[None, :] * tl.load(g + start + place, mask=there, other=0.0).to(tl.float32)
             if CARRY:
                 passed += tl.load(carry + start + place, mask=there, other=0.0).to(tl.float32)
-            sum_g += gamma * read_sums(g_sums + group * K, splits, part_stride, K, columns, PARTS)
-            sum_gx += gamma * read_sums(g_sums + (groups + group) * K, splits, part_stride, K, columns, PARTS)
+            sum_g += gamma * tl.load(g_sums + group * K + columns, mask=columns < K, other=0.0)
+            sum_gx += gamma * tl.load(g_sums + (groups + group) * K + columns, mask=columns < K, other=0.0)
         total, mean, variance = read_moments(moments, groups * K, K, columns)
         root = 1.0 / tl.sqrt(variance + epsilon)
-        weight = tl.load(row_weight + row, mask=row < rows, other=0.0).to(tl.float32)
+        weight = row_weights(row_weight, row, row < rows, WEIGHTED)
         share = weight[:, None] / tl.maximum(total, TINY)[None, :]
         standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
         passed += (pull - share * (sum_g[None, :] + standard * sum_gx[None, :])) * root[None, :]

@@ -36,7 +36,7 @@ class Settings(NamedTuple):
         """Arguments of the dropout behind stage `number`."""
         probability = self.kernel_dropout if number == last else self.mlp_dropout * (number % 2)
         level, factor = threshold(probability)
-        arguments = {"stream": number, "threshold": level, "factor": factor, "dropped_rows": self.dropped_rows}
+        arguments = {"draw": number, "threshold": level, "factor": factor, "dropped_rows": self.dropped_rows}
         return {**arguments, "DROP": probability > 0}
 
 
@@ -58,20 +58,17 @@ def kernel_mlp(
         filled: [1] integer, rows from there on are padding: neither read nor written; None where all are real.
         seed: [1] int64, of the dropout masks; rows from `dropped_rows` on are not dropped.
     """
-    row_weight, filled = _row_arguments(x, row_weight, filled)
-    settings = Settings(
-        mlp_dropout, kernel_dropout, dropped_rows, epsilon, storage(x), product_precision()
-    )
-    return KernelMLP.apply(x, row_weight, filled, seed, settings, *(field for stage in stages for field in stage))
+    settings = Settings(mlp_dropout, kernel_dropout, dropped_rows, epsilon, storage(x), product_precision())
+    return KernelMLP.apply(x, row_weight, _filled(x, filled), seed, settings, *(field for stage in stages for field in stage))
 
 
 def evaluated_kernel_mlp(
     x: Tensor, stages: Sequence[Stage], moments: Sequence[Tensor], filled: Tensor | None, epsilon: float
 ) -> Tensor:
     """ψ [L, R, D] with given moments, for each stage [3, L, K] (·, μ, σ²); without gradient."""
-    row_weight, filled = _row_arguments(x, None, filled)
+    filled = _filled(x, filled)
     settings = Settings(0.0, 0.0, x.shape[0], epsilon, storage(x), product_precision())
-    outputs = _forward(x.contiguous(), row_weight, filled, filled, settings, stages, None, moments)
+    outputs = _forward(x.contiguous(), None, filled, filled, settings, stages, None, moments)
     return outputs[-1]
 
 
@@ -80,7 +77,7 @@ class KernelMLP(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, row_weight: Tensor, filled: Tensor, seed: Tensor, settings: Settings, *fields: Tensor
+        ctx: Any, x: Tensor, row_weight: Tensor | None, filled: Tensor, seed: Tensor, settings: Settings, *fields: Tensor
     ) -> tuple[Tensor, Tensor]:
         x = x.contiguous()
         stages = _stages(fields)
@@ -108,12 +105,8 @@ def _stages(fields: Sequence[Tensor]) -> list[Stage]:
     return [Stage(*fields[start : start + FIELDS]) for start in range(0, len(fields), FIELDS)]
 
 
-def _row_arguments(x: Tensor, row_weight: Tensor | None, filled: Tensor | None) -> tuple[Tensor, Tensor]:
-    if row_weight is None:
-        row_weight = torch.ones(x.shape[0], dtype=torch.float32, device=x.device)
-    if filled is None:
-        filled = torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device)
-    return row_weight, filled
+def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
+    return torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device) if filled is None else filled
 
 
 def _splits(x: Tensor, groups: int) -> int:
@@ -123,7 +116,7 @@ def _splits(x: Tensor, groups: int) -> int:
 
 def _forward(
     x: Tensor,
-    row_weight: Tensor,
+    row_weight: Tensor | None,
     filled: Tensor,
     seed: Tensor,
     settings: Settings,
@@ -137,7 +130,9 @@ def _forward(
     splits = _splits(x, groups)
     parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
     if track is not None:
-        row_moments[(splits,)](x, parts, row_weight, filled, channels, splits, FORWARD_ROWS, block(channels))
+        row_moments[(splits,)](
+            x, parts, row_weight, filled, splits, channels, row_weight is not None, FORWARD_ROWS, block(channels)
+        )
     values, state = x, x
     outputs: list[Tensor] = []
     for number, stage in enumerate(stages):
@@ -165,9 +160,10 @@ def _forward(
             seed,
             **settings.drops(number, last),
             epsilon=settings.epsilon,
+            splits=splits,
             K=narrow,
             D=wide,
-            splits=splits,
+            WEIGHTED=row_weight is not None,
             ACT=number < last,
             RESIDUAL=number % 2 == 1,
             GIVEN=track is None,
@@ -187,7 +183,7 @@ def _forward(
 
 def _backward(
     x: Tensor,
-    row_weight: Tensor,
+    row_weight: Tensor | None,
     filled: Tensor,
     seed: Tensor,
     settings: Settings,
@@ -236,9 +232,10 @@ def _backward(
             seed,
             **settings.drops(number, last),
             epsilon=settings.epsilon,
+            splits=splits,
             K=narrow,
             D=wide,
-            splits=splits,
+            WEIGHTED=row_weight is not None,
             ACT=not final,
             THROUGH_NORM=not final,
             ADD_CARRY=number % 2 == 1 and number < last - 1,
@@ -249,30 +246,29 @@ def _backward(
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
         )
+    sums = parts.sum(0).split([size for each in sizes for size in each])
     gradient_x = torch.empty_like(x)
     input_gradient[(-(-rows // FORWARD_ROWS),)](
         pull,
-        views[2],
+        sums[2],
         carry,
         x,
         moments[0],
         stages[0].scale,
         gradient_x,
-        width,
         rows * channels,
         row_weight,
         filled,
         settings.epsilon,
         rows,
-        channels,
-        splits,
         groups,
+        K=channels,
+        WEIGHTED=row_weight is not None,
         CARRY=last > 0,
         BLOCK_R=FORWARD_ROWS,
         BLOCK_K=block(channels),
-        PARTS=power_of_two(splits),
     )
-    return gradient_x, _field_gradients(parts.sum(0).split([size for each in sizes for size in each]), stages)
+    return gradient_x, _field_gradients(sums, stages)
 
 
 def _field_gradients(sums: Sequence[Tensor], stages: Sequence[Stage]) -> list[Tensor]:

@@ -91,7 +91,7 @@ def backward_ffn(
     gradient_out,
     filled,
     seed,
-    stream,
+    draw,
     level,
     factor,
     epsilon,
@@ -125,7 +125,7 @@ def backward_ffn(
         )
         passed = pull
         if DROP:
-            pull = dropped(pull, tl.load(seed) + stream, node, level, factor, BLOCK_N, BLOCK_D)
+            pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         tl.store(gradient_out + target, pull, mask=inside)
         standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
         u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
@@ -174,7 +174,7 @@ def backward_projection(
     theta_sums,
     filled,
     seed,
-    stream,
+    draw,
     level,
     factor,
     epsilon,
@@ -206,7 +206,7 @@ def backward_projection(
         )
         tl.store(residual + target, pull, mask=inside)
         if DROP:
-            pull = dropped(pull, tl.load(seed) + stream, node, level, factor, BLOCK_N, BLOCK_D)
+            pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         tl.store(gradient_out + target, pull, mask=inside)
         back = tl.dot(pull, matrix, input_precision=PRECISION)
         values = tl.load(y + target, mask=inside, other=0.0)

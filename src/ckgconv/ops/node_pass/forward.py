@@ -64,7 +64,7 @@ def forward_convolution(
     t_parts,
     filled,
     seed,
-    stream,
+    draw,
     level,
     factor,
     epsilon,
@@ -121,7 +121,7 @@ def forward_convolution(
         scaled = summed * (first[None, :] + root[:, None] * second[None, :])
         out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
         if DROP:
-            out = dropped(out, tl.load(seed) + stream, node, level, factor, BLOCK_N, BLOCK_D)
+            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         own = tl.load(v + target, mask=inside, other=0.0)
         if NORM:
             own = (own - mean[None, :]) * slope[None, :] + offset[None, :]
@@ -149,7 +149,7 @@ def forward_ffn(
     v_parts,
     filled,
     seed,
-    stream,
+    draw,
     level,
     factor,
     epsilon,
@@ -197,7 +197,7 @@ def forward_ffn(
             out = tl.dot(n * cumulative, matrix, out, input_precision=PRECISION)
         out += added[None, :]
         if DROP:
-            out = dropped(out, tl.load(seed) + stream, node, level, factor, BLOCK_N, BLOCK_D)
+            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         out += u
         tl.store(v + target, out, mask=inside)
         if TRACK:

@@ -35,7 +35,7 @@ class Settings(NamedTuple):
     def drops(self, number: int) -> dict[str, Any]:
         """Arguments of the dropout of that number."""
         level, factor = threshold(self.dropout)
-        return {"stream": number, "level": level, "factor": factor, "DROP": self.dropout > 0}
+        return {"draw": number, "level": level, "factor": factor, "DROP": self.dropout > 0}
 
 
 def node_pass(
