@@ -12,6 +12,7 @@ from ckgconv.tasks.losses import (
     binary,
     cross_entropy,
     l1,
+    only,
     weighted_binary,
     weighted_cross_entropy,
 )
@@ -126,3 +127,13 @@ def test_losses_have_static_shapes(name):
     with FakeTensorMode(allow_non_fake_inputs=False) as mode:
         fake = [mode.from_tensor(value) for value in (prediction.requires_grad_(), target)]
         LOSSES[name](*fake, alone).backward()
+
+
+def test_only_marks_the_rows_that_do_not_count():
+    counts = torch.tensor([True, False])
+    assert only(torch.tensor([3, 4]), counts, "cross_entropy").tolist() == [3, IGNORED]
+    assert only(torch.tensor([[1, 0], [0, 1]]), counts, "binary").tolist() == [[1, 0], [IGNORED, IGNORED]]
+    for target in (torch.tensor([-1.0, 4.0]), torch.tensor([-1, 4])):
+        marked = only(target, counts, "l1")
+        assert marked[0] == -1  # a value like any other
+        assert marked[1].isnan()

@@ -14,6 +14,7 @@ loss of the whole batch, and the parts add up to it.
 Legend: M rows (graphs, or V nodes), T outputs.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -71,6 +72,17 @@ def binary(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
     logits, labels = prediction.where(known, 0.0), target.where(known, 0.0)
     terms = F.binary_cross_entropy_with_logits(logits, labels, reduction="none").where(known, 0.0)
     return terms.sum() / _at_least_one(total(known.sum()))
+
+
+def only(target: Tensor, counts: Tensor, loss: str) -> Tensor:
+    """Targets [M] or [M, T] of which only the rows `counts` [M] count: the others become NaN, or class -1.
+
+    A regression of whole numbers becomes one of values, since -1 may be one of them.
+    """
+    if loss == "l1" and not target.is_floating_point():
+        target = target.double()
+    nothing = math.nan if target.is_floating_point() else IGNORED
+    return target.where(counts.view(-1, *[1] * (target.dim() - 1)), nothing)
 
 
 def class_weights(target: Tensor, classes: int, dtype: torch.dtype, total: Total = alone) -> Tensor:

@@ -53,7 +53,7 @@ class Score:
             known = target.isfinite()
             self.metric.update(prediction[known], target[known])
         elif self.name in ("accuracy", "sbm_accuracy"):
-            self.metric.update(_classes(prediction), target)
+            self.metric.update(classes_of(prediction), target)
         else:
             labels = target.reshape(prediction.shape).nan_to_num(IGNORED).long()
             # Probabilities: of logits the library decides batch by batch whether they are some already.
@@ -78,7 +78,7 @@ def better(name: str, one: float, other: float | None) -> bool:
     return one > other if HIGHER_IS_BETTER[name] else one < other
 
 
-def _classes(prediction: Tensor) -> Tensor:
+def classes_of(prediction: Tensor) -> Tensor:
     """The predicted class: the largest logit, or the sign of a single one."""
     return (prediction.squeeze(-1) > 0).long() if prediction.shape[1] == 1 else prediction.argmax(-1)
 
