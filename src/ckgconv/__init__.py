@@ -2,6 +2,7 @@
 
 from ckgconv.checks import InputError
 from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.predict_packed import predict_packed
 from ckgconv.engine.run import Run, open_run, train
 from ckgconv.graphs import PackedGraphs, Pairs, pack
 from ckgconv.nn import CKGCN, CKGConv
@@ -19,6 +20,7 @@ __all__ = [
     "Run",
     "open_run",
     "pack",
+    "predict_packed",
     "predict_smiles",
     "recipe",
     "train",

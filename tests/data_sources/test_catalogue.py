@@ -70,6 +70,17 @@ def test_generate_build_and_find(tmp_path, monkeypatch):
     assert load(DataRecipe("cluster", limit=1)).num_graphs == 3
 
 
+def test_the_large_graph_is_drawn_where_there_is_no_file(tmp_path):
+    drawn = load(DataRecipe("large-sbm"), tmp_path)
+    assert not any(tmp_path.iterdir())
+    assert find("large-sbm", build("large-sbm", tmp_path).parent) == tmp_path / "large_sbm.npz"
+    stored = load(DataRecipe("large-sbm", limit=1), tmp_path)
+    for one, other in zip(drawn.batch(drawn.train).to_dict().values(), stored.batch(stored.train), strict=True):
+        assert torch.equal(one, other[1])
+    build("large-sbm", tmp_path, seed=1)
+    assert not torch.equal(load(DataRecipe("large-sbm"), tmp_path).node_split, drawn.node_split)
+
+
 def test_official_sources_are_converted_and_kept(tmp_path, monkeypatch):
     small = sbm.cluster(0, (2, 1, 1))
 

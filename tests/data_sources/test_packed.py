@@ -4,8 +4,8 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from ckgconv import CKGCN, InputError
-from ckgconv.data import PackedDataset, from_pyg, from_pyg_splits, load, load_packed, save_packed, zinc
-from ckgconv.data.packed import from_arrays
+from ckgconv.data import PackedDataset, from_pyg, from_pyg_masks, from_pyg_splits, load, load_packed, save_packed, zinc
+from ckgconv.data.packed import from_arrays, in_order, join
 from ckgconv.recipe import DataRecipe
 
 
@@ -129,3 +129,111 @@ def test_folder_of_packed_files_and_any_pyg_data(tmp_path):
     (tmp_path / "val.npz").unlink()
     with pytest.raises(InputError, match=r"no val.npz"):
         load(DataRecipe(str(tmp_path)))
+
+
+def node_split(**changed) -> PackedDataset:
+    """Two graphs of 2 and 3 nodes whose nodes have splits of their own."""
+    arrays = {
+        "num_nodes": torch.tensor([2, 3]),
+        "num_edges": torch.tensor([2, 4]),
+        "edge_index": torch.tensor([[0, 1, 0, 1, 1, 2], [1, 0, 1, 0, 2, 1]]),
+        "x": torch.rand(5, 2),
+        "y": torch.arange(5),
+        "node_split": torch.tensor([0, 1, -1, 2, 0], dtype=torch.int8),
+    }
+    return from_arrays({name: value for name, value in {**arrays, **changed}.items() if value is not None})
+
+
+def test_nodes_with_splits_of_their_own(tmp_path):
+    data = node_split()
+    assert data.node_targets
+    assert [data.split(name).tolist() for name in ("train", "val", "test")] == [[0, 1]] * 3
+    assert [data.target_rows(name).tolist() for name in ("train", "val", "test")] == [[0, 4], [1], [3]]
+    assert data.batch(torch.tensor([1, 0])).node_split.tolist() == [-1, 2, 0, 0, 1]
+    first = data.limited(1)
+    assert (first.num_graphs, first.node_split.tolist(), first.test.tolist()) == (1, [0, 1], [0])
+    turned = data.subset({"train": torch.tensor([1]), "val": torch.tensor([0, 1]), "test": torch.tensor([0])})
+    assert turned.node_split.tolist() == [-1, 2, 0, 0, 1]
+    assert [turned.split(name).tolist() for name in ("train", "val", "test")] == [[0], [1, 0], [1]]
+    save_packed(data, tmp_path / "data.npz")
+    again = load_packed(tmp_path / "data.npz")
+    assert again.node_split.tolist() == data.node_split.tolist()
+    assert again.val.tolist() == [0, 1]
+    assert data.to(torch.device("meta")).node_split.device.type == "meta"
+
+
+def test_joined_parts_keep_the_splits_of_their_nodes():
+    data = node_split()
+    joined = join({"train": data, "val": data, "test": data})
+    # The nodes of a split are those of its graphs that are in it themselves.
+    assert [joined.target_rows(name).tolist() for name in ("train", "val", "test")] == [[0, 4], [6], [13]]
+    with pytest.raises(InputError, match="Only train has a node_split"):
+        join({"train": data, "val": node_split(node_split=None), "test": node_split(node_split=None)})
+
+
+def test_target_rows_of_graphs_and_of_their_nodes():
+    assert zinc().target_rows("val").tolist() == list(range(10_000, 11_000))
+    assert node_labelled().target_rows("val").tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"node_split": torch.zeros(4, dtype=torch.int64)}, r"shape \[4\], expected \[5\]"),
+        ({"node_split": torch.tensor([0, 1, 2, 3, 0])}, "contains 3: give 0 for train"),
+        ({"node_split": torch.tensor([0.0, 1, 2, 0.5, 0])}, "as integers"),
+        ({"y": None}, "y has no rows: give one target per node"),
+        ({"y": torch.zeros(2)}, "splits 5 nodes, but y has 2 rows"),
+    ],
+)
+def test_wrong_splits_of_nodes_are_refused(changed, words):
+    with pytest.raises(InputError, match=words):
+        node_split(**changed)
+
+
+def masked_graph(nodes: int = 6, **changed) -> Data:
+    """A ring with masks, as PyG's data sets of one large graph have them."""
+    ring = torch.stack([torch.arange(nodes), (torch.arange(nodes) + 1) % nodes])
+    masks = {f"{name}_mask": torch.arange(nodes) == place for place, name in enumerate(("train", "val", "test"))}
+    graph = Data(x=torch.rand(nodes, 3), edge_index=ring, y=torch.arange(nodes) % 2, **masks)
+    for name, value in changed.items():
+        graph[name] = value
+    return graph
+
+
+def test_masks_of_one_or_several_pyg_graphs():
+    data = from_pyg_masks(masked_graph())
+    assert data.node_split.tolist() == [0, 1, 2, -1, -1, -1]
+    assert [data.split(name).tolist() for name in ("train", "val", "test")] == [[0]] * 3
+    # One column of classes is a vector of them; several targets per node stay.
+    assert from_pyg_masks(masked_graph(y=torch.zeros(6, 1, dtype=torch.int64))).y.shape == (6,)
+    assert from_pyg_masks(masked_graph(y=torch.zeros(6, 2))).y.shape == (6, 2)
+    two = from_pyg_masks(masked_graph(), masked_graph(4))
+    assert two.target_rows("val").tolist() == [1, 7]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"val_mask": None}, "Graph 0 has no val_mask"),
+        ({"val_mask": torch.ones(6, dtype=torch.bool)}, "in val_mask and in another mask"),
+        ({"test_mask": torch.zeros(6, 10, dtype=torch.bool)}, "choose a column"),
+        ({"y": None}, "y has no rows"),
+    ],
+)
+def test_wrong_masks_are_refused(changed, words):
+    with pytest.raises(InputError, match=words):
+        from_pyg_masks(masked_graph(**changed))
+
+
+def test_distinct_numbers_keep_their_order():
+    values, places = in_order(torch.tensor([7, 3, 7, 9, 3]))
+    assert values.tolist() == [7, 3, 9]
+    assert places.tolist() == [0, 1, 0, 2, 1]
+
+
+def test_node_numbers_of_large_graphs_survive_a_file(tmp_path):
+    nodes = 70_000
+    ends = torch.tensor([[0, nodes - 1], [nodes - 1, 0]])
+    save_packed(from_pyg([Data(x=torch.zeros(nodes, 1), edge_index=ends, num_nodes=nodes)]), tmp_path / "large.npz")
+    assert torch.equal(load_packed(tmp_path / "large.npz").batch(torch.tensor([0])).edge_index, ends)

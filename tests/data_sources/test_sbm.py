@@ -64,3 +64,23 @@ def test_graphs_are_simple_symmetric_and_follow_the_seed(draw):
     for graph in range(one.num_graphs):
         edges = set(map(tuple, one.batch(torch.tensor([graph])).edge_index.T.tolist()))
         assert all((j, i) in edges and i != j for i, j in edges)
+
+
+def test_large_graph_is_drawn_as_said():
+    data = sbm.large(0)
+    batch = data.batch(torch.tensor([0]))
+    assert (data.num_graphs, batch.num_nodes, batch.x.shape[1]) == (1, 2_000, 6)
+    assert torch.bincount(batch.y).tolist() == [400] * 5
+    inside = (batch.y[batch.edge_index[0]] == batch.y[batch.edge_index[1]]).sum() / batch.num_nodes
+    assert float(inside) == pytest.approx(8, abs=0.3)
+    assert batch.edge_index.shape[1] / batch.num_nodes == pytest.approx(12, abs=0.4)
+    kind = batch.x.argmax(1)
+    labelled = kind > 0
+    assert torch.equal(batch.y[labelled], kind[labelled] - 1)
+    assert torch.bincount(batch.y[labelled]).tolist() == [20] * 5
+    # What a node is asked for must not be its own feature.
+    assert torch.equal(labelled, batch.node_split == -1)
+    shares = [len(data.target_rows(name)) / 1_900 for name in ("train", "val", "test")]
+    assert shares == pytest.approx([0.4, 0.2, 0.4], abs=0.03)
+    assert torch.equal(sbm.large(0).edge_index, data.edge_index)
+    assert not torch.equal(sbm.large(1).node_split, data.node_split)

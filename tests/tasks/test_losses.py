@@ -1,8 +1,21 @@
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ckgconv.recipes import RECIPES, recipe
-from ckgconv.tasks.losses import LOSSES, binary, cross_entropy, l1, weighted_binary, weighted_cross_entropy
+from ckgconv.tasks.losses import (
+    IGNORED,
+    LOSSES,
+    alone,
+    binary,
+    cross_entropy,
+    l1,
+    only,
+    weighted_binary,
+    weighted_cross_entropy,
+)
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -40,3 +53,87 @@ def test_plain_losses():
 
 def test_every_recipe_names_a_loss():
     assert {recipe(name).training.loss for name in RECIPES} == set(LOSSES)
+
+
+def example(name, rows, seed):
+    """Prediction [rows, T] and targets of the loss's kind."""
+    generator = torch.Generator().manual_seed(seed)
+    outputs = {"weighted_binary": 1, "binary": 3, "l1": 2}.get(name, 5)
+    prediction = torch.randn(rows, outputs, generator=generator)
+    if name == "l1":
+        return prediction, torch.randn(rows, outputs, generator=generator)
+    if name == "binary":
+        return prediction, torch.randint(2, (rows, outputs), generator=generator)
+    return prediction, torch.randint(max(outputs, 2), (rows,), generator=generator)
+
+
+def value_and_gradient(name, prediction, target):
+    prediction = prediction.clone().requires_grad_()
+    value = LOSSES[name](prediction, target, alone)
+    return value.detach(), torch.autograd.grad(value, prediction)[0]
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(rows=st.integers(1, 40), seed=st.integers(0, 2**16), share=st.sampled_from([0.0, 0.2, 0.9, 1.0]))
+def test_rows_that_do_not_count_are_as_if_left_out(name, rows, seed, share):
+    prediction, target = example(name, rows, seed)
+    counts = torch.rand(rows, generator=torch.Generator().manual_seed(seed + 1)) < share
+    masked = target.clone()
+    masked[~counts] = torch.nan if name == "l1" else IGNORED
+    # Nothing of what they predict may show, not even NaN.
+    spoiled = prediction.clone()
+    spoiled[~counts] = torch.nan
+    value, gradient = value_and_gradient(name, spoiled, masked)
+    if not counts.any():
+        assert value == 0
+        assert not gradient.any()
+        return
+    expected, expected_gradient = value_and_gradient(name, prediction[counts], target[counts])
+    torch.testing.assert_close(value, expected, rtol=1e-13, atol=1e-15)
+    torch.testing.assert_close(gradient[counts], expected_gradient, rtol=1e-13, atol=1e-15)
+    assert not gradient[~counts].any()
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_shares_of_several_processes_add_up_where_rows_do_not_count(name):
+    prediction, target = example(name, 12, seed=3)
+    target[::3] = torch.nan if name == "l1" else IGNORED
+    whole = LOSSES[name](prediction, target, alone)
+    halves = [(prediction[:7], target[:7]), (prediction[7:], target[7:])]
+    sums, shares = [], []
+    # Each round knows one more sum over both processes: a later sum may depend on an earlier one.
+    for _ in range(4):
+        asked = [[], []]
+        shares = [LOSSES[name](*half, recorder(asked[place], sums)) for place, half in enumerate(halves)]
+        sums = [one + other for one, other in zip(*asked, strict=True)]
+    torch.testing.assert_close(shares[0] + shares[1], whole)
+
+
+def recorder(asked, sums):
+    """A `total` that notes what one process asks for and answers with what is known of both."""
+
+    def total(value):
+        asked.append(value)
+        return sums[len(asked) - 1] if len(sums) >= len(asked) else value
+
+    return total
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_have_static_shapes(name):
+    prediction, target = example(name, 9, seed=0)
+    target[2] = torch.nan if name == "l1" else IGNORED
+    # Fake tensors have no values: any shape or host value that depends on one raises.
+    with FakeTensorMode(allow_non_fake_inputs=False) as mode:
+        fake = [mode.from_tensor(value) for value in (prediction.requires_grad_(), target)]
+        LOSSES[name](*fake, alone).backward()
+
+
+def test_only_marks_the_rows_that_do_not_count():
+    counts = torch.tensor([True, False])
+    assert only(torch.tensor([3, 4]), counts, "cross_entropy").tolist() == [3, IGNORED]
+    assert only(torch.tensor([[1, 0], [0, 1]]), counts, "binary").tolist() == [[1, 0], [IGNORED, IGNORED]]
+    for target in (torch.tensor([-1.0, 4.0]), torch.tensor([-1, 4])):
+        marked = only(target, counts, "l1")
+        assert marked[0] == -1  # a value like any other
+        assert marked[1].isnan()

@@ -57,3 +57,13 @@ def test_target_scale():
     assert scale.spread.tolist() == [1.0, 1.0]
     torch.testing.assert_close(scale.restore(scale.shrink(target)), target, equal_nan=True)
     assert torch.equal(unscaled().restore(target[:2]), target[:2])
+
+
+@pytest.mark.parametrize("name", ["accuracy", "sbm_accuracy"])
+@pytest.mark.parametrize("outputs", [1, 4])
+def test_classes_that_do_not_count_are_as_if_left_out(name, outputs):
+    prediction, target = torch.randn(30, outputs), torch.randint(max(outputs, 2), (30,))
+    counts = torch.rand(30) < 0.4
+    counts[:3] = False  # a whole batch
+    masked = target.where(counts, -1)
+    assert score(name, outputs, prediction, masked) == score(name, outputs, prediction[counts], target[counts])

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ckgconv.data import CATALOGUE, PackedDataset, build, data_folder, find, load
+from ckgconv.data.packed import SPLITS
 from ckgconv.recipe import DataRecipe
 
 data_commands = typer.Typer(no_args_is_help=True, help="Data sets: list, info, build.")
@@ -52,7 +53,7 @@ def info_command(
 def build_command(
     name: Annotated[str, typer.Argument(help="A named data set.")],
     generate: Annotated[
-        bool, typer.Option("--generate", help="PATTERN, CLUSTER: draw it instead of downloading.")
+        bool, typer.Option("--generate", help="Block models: draw with --seed instead of downloading.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of --generate.")] = 0,
     data_dir: Folder = None,
@@ -63,12 +64,15 @@ def build_command(
 
 
 def statistics(data: PackedDataset) -> dict[str, int | float]:
-    """Graphs, nodes and edges; edges are directed, so an undirected one counts twice."""
+    """Graphs, nodes and edges; edges are directed, so an undirected one counts twice.
+
+    Splits count graphs, or nodes where nodes have splits of their own.
+    """
+    unit = "" if data.node_split is None else "_nodes"
+    rows = {name: len(data.split(name) if data.node_split is None else data.target_rows(name)) for name in SPLITS}
     return {
         "graphs": data.num_graphs,
-        "train": len(data.train),
-        "val": len(data.val),
-        "test": len(data.test),
+        **{f"{name}{unit}": count for name, count in rows.items()},
         "nodes": int(data.node_ptr[-1]),
         "directed_edges": int(data.edge_ptr[-1]),
         "average_nodes": float(data.node_ptr[-1]) / data.num_graphs,
@@ -80,6 +84,8 @@ def statistics(data: PackedDataset) -> dict[str, int | float]:
 
 def _source(name: str, folder: Path) -> str:
     path = find(name, folder)
+    if path is None and CATALOGUE[name].seed is not None:
+        return "generated here"
     if path is None:
         return "official download" + (", or generated here" if CATALOGUE[name].generate else "")
     return "in the package" if path.parent != folder else str(path)

@@ -1,4 +1,4 @@
-"""`ckgconv predict RUN molecules.csv`: the table again, with predictions."""
+"""`ckgconv predict RUN DATA`: the table of molecules again, with predictions; or those of a packed data set."""
 
 import csv
 import json
@@ -10,37 +10,69 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ckgconv.checks import require
+from ckgconv.data import load
 from ckgconv.data.tables import Table, read_table
 from ckgconv.engine.predict import Predictions, predict_smiles
+from ckgconv.engine.predict_packed import PackedPredictions, predict_packed
 from ckgconv.engine.run import Run, open_network
 from ckgconv.files import write_whole
+from ckgconv.recipe import DataRecipe
 
 
 def predict_command(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
-    molecules: Annotated[Path, typer.Argument(metavar="CSV", help="A CSV with a column of SMILES.")],
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="A CSV with a column of SMILES, a named data set or a packed .npz.")
+    ],
     out: Annotated[Path, typer.Option("-o", "--out", help="CSV to write.")] = Path("predictions.csv"),
-    smiles: Annotated[str | None, typer.Option(help="Column of the SMILES, by default that of the training.")] = None,
-    embed: Annotated[bool, typer.Option("--embed", help="Add the pooled features of each molecule.")] = False,
+    smiles: Annotated[
+        str | None, typer.Option(help="CSV: column of the SMILES, by default that of the training.")
+    ] = None,
+    with_features: Annotated[
+        bool, typer.Option("--embed", help="Add what the head reads: features of each molecule, graph or node.")
+    ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
-    """Predict the molecules of a CSV; invalid ones get an empty prediction and a reason."""
-    table = read_table(molecules)
-    require(not (out.exists() and out.samefile(molecules)), f"{out} is the input: choose another file with -o.")
+    """Predict the molecules of a CSV, invalid ones with a reason; or all graphs, or nodes, of a data set."""
+    given = Path(data)
+    if given.suffix.lower() == ".csv":
+        summary = _predict_table(folder, given, out, smiles, with_features, device, as_json)
+    else:
+        require(smiles is None, f"--smiles belongs to a CSV, not to {data!r}: leave it out.")
+        summary = _predict_data(folder, data, data_dir, out, with_features, device, as_json)
+    if as_json:
+        print(json.dumps({"out": str(out), **summary}))
+        return
+    Console().print(f"{summary['predicted']} of {summary['rows']} rows predicted, {summary['invalid']} invalid: {out}")
+
+
+def _predict_table(
+    folder: Path, given: Path, out: Path, smiles: str | None, with_features: bool, device: str, quiet: bool
+) -> dict[str, int]:
+    table = read_table(given)
+    require(not (out.exists() and out.samefile(given)), f"{out} is the input: choose another file with -o.")
     run = open_network(folder, device)
     column = table.column(smiles or run.recipe.data.smiles)
-    with Progress(console=Console(stderr=True), disable=as_json) as progress:
+    with Progress(console=Console(stderr=True), disable=quiet) as progress:
         task = progress.add_task("predicting", total=len(column))
         found = predict_smiles(run, column, lambda count: progress.update(task, advance=count))
-    write_whole(out, lambda part: _write(part, table, run, found, embed))
+    write_whole(out, lambda part: _write(part, table, run, found, with_features))
     invalid = sum(1 for reason in found.reasons if reason)
-    if as_json:
-        print(
-            json.dumps({"out": str(out), "rows": len(column), "predicted": len(column) - invalid, "invalid": invalid})
-        )
-        return
-    Console().print(f"{len(column) - invalid} of {len(column)} rows predicted, {invalid} invalid: {out}")
+    return {"rows": len(column), "predicted": len(column) - invalid, "invalid": invalid}
+
+
+def _predict_data(
+    folder: Path, name: str, data_dir: Path | None, out: Path, with_features: bool, device: str, quiet: bool
+) -> dict[str, int]:
+    run = open_network(folder, device)
+    graphs = load(DataRecipe(name), data_dir)
+    with Progress(console=Console(stderr=True), disable=quiet) as progress:
+        task = progress.add_task("predicting", total=graphs.num_graphs)
+        found = predict_packed(run, graphs, lambda count: progress.update(task, advance=count))
+    write_whole(out, lambda part: _write_packed(part, run, found, with_features))
+    return {"rows": len(found.graph), "predicted": len(found.graph), "invalid": 0}
 
 
 def output_names(run: Run) -> list[str]:
@@ -63,3 +95,18 @@ def _write(path: Path, table: Table, run: Run, found: Predictions, embed: bool) 
             predicted = [""] * len(names) if value is None else [repr(each) for each in value]
             features = ([""] * width if embedding is None else [repr(each) for each in embedding]) if embed else []
             writer.writerow([*(cells[place] for place in kept), *predicted, reason, *features])
+
+
+def _write_packed(path: Path, run: Run, found: PackedPredictions, with_features: bool) -> None:
+    columns: dict[str, list[int] | list[float]] = {"graph": found.graph.tolist()}
+    if found.node is not None:
+        columns["node"] = found.node.tolist()
+    if found.classes is not None:
+        columns["class"] = found.classes.tolist()
+    columns |= dict(zip(output_names(run), found.values.T.tolist(), strict=True))
+    if with_features:
+        columns |= {f"embedding{place}": values for place, values in enumerate(found.embeddings.T.tolist())}
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))

@@ -14,7 +14,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.cli.curve import draw_curve, sparkline
 from ckgconv.cli.watch import ProgressBar, Quiet
 from ckgconv.data.tables import read_table
-from ckgconv.engine.baseline import mean_predictor
+from ckgconv.engine.baseline import majority_predictor, mean_predictor
 from ckgconv.engine.run import Run, check_folder, read_recipe, read_settings, train
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.recipes import recipe, with_value
@@ -117,6 +117,7 @@ def summary(run: Run) -> dict[str, object]:
         "best": record["best"],
         "paper_test": list(run.recipe.paper_test),
         "mean_predictor": mean_predictor(run),
+        "majority_predictor": majority_predictor(run),
         "wall_s": record["wall_s"],
         "device": record["device"],
         "run": str(run.folder),
@@ -160,9 +161,10 @@ def _report(run: Run, console: Console) -> None:
     best, metric = run.record["best"], run.record["metric"]
     test = "no test split" if best["test"] is None else f"test {metric} {best['test']:.4f}"
     console.print(f"best epoch {best['epoch'] + 1}: validation {metric} {best['val']:.4f}, {test}")
-    baseline = mean_predictor(run)
-    if baseline is not None:
-        console.print(f"always the training mean: test {metric} {baseline:.4f}")
+    for words, baseline in (("training mean", mean_predictor), ("most frequent class", majority_predictor)):
+        value = baseline(run)
+        if value is not None:
+            console.print(f"always the {words}: test {metric} {value:.4f}")
     if run.recipe.paper_test:
         mean, spread = run.recipe.paper_test
         console.print(f"paper, its full recipe: test {metric} {mean:.4f} ± {spread:.4f}")

@@ -1,7 +1,8 @@
 """Data sets by name: where each is found, and what is done when it is read.
 
 A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) comes first; ZINC-12k travels with the
-package; everything else is downloaded from its official source and packed into the data folder.
+package; large-sbm is drawn whenever it is read; everything else is downloaded from its official source and packed into
+the data folder.
 """
 
 import os
@@ -31,6 +32,7 @@ class Entry:
     file: str
     task: str
     generate: Callable[[int], PackedDataset] | None = None
+    seed: int | None = None  # drawn with this seed where there is no file; None: downloaded
     pixel_scale: float | None = None  # superpixels: what stored pixel values are divided by
 
 
@@ -41,6 +43,7 @@ CATALOGUE: dict[str, Entry] = {
     "cifar10": Entry("cifar10_superpixels.npz", "10 objects per graph, accuracy", pixel_scale=255.0),
     "pattern": Entry("pattern.npz", "2 classes per node, mean recall", generate=sbm.pattern),
     "cluster": Entry("cluster.npz", "6 classes per node, mean recall", generate=sbm.cluster),
+    "large-sbm": Entry("large_sbm.npz", "5 classes per node of one graph, accuracy", generate=sbm.large, seed=0),
     "peptides-func": Entry("peptides_func.npz", "10 labels per graph, average precision"),
     "peptides-struct": Entry("peptides_struct.npz", "11 values per graph, MAE"),
 }
@@ -80,6 +83,7 @@ def build(name: str, folder: Path, seed: int | None = None) -> Path:
     """Make the packed file of a named data set: generated from a seed where one is given, downloaded otherwise."""
     require(name in CATALOGUE, f"There is no data set {name!r}: choose one of {', '.join(CATALOGUE)}.")
     entry = CATALOGUE[name]
+    seed = entry.seed if seed is None else seed
     if seed is not None:
         require(entry.generate is not None, f"{name} is not a synthetic data set: build it without --generate.")
         assert entry.generate is not None
@@ -94,6 +98,8 @@ def build(name: str, folder: Path, seed: int | None = None) -> Path:
 def _named(recipe: DataRecipe, folder: Path) -> PackedDataset:
     entry = CATALOGUE[recipe.name]
     path = find(recipe.name, folder)
+    if path is None and entry.generate is not None and entry.seed is not None:
+        return entry.generate(entry.seed).limited(recipe.limit)
     if path is None:
         path = _download_or_explain(recipe.name, folder)
     if entry.pixel_scale is None:

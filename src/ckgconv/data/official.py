@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.checks import InputError, require
-from ckgconv.data.packed import PackedDataset, from_arrays, join
+from ckgconv.checks import InputError, check_shape, require
+from ckgconv.data.packed import NO_SPLIT, SPLITS, PackedDataset, check_node_split, from_arrays, join
 
 
 def from_pyg(graphs: Iterable[Data]) -> PackedDataset:
@@ -42,6 +43,39 @@ def from_pyg(graphs: Iterable[Data]) -> PackedDataset:
 def from_pyg_splits(train: Iterable[Data], val: Iterable[Data], test: Iterable[Data]) -> PackedDataset:
     """Three PyG data sets as one with its splits."""
     return join({"train": from_pyg(train), "val": from_pyg(val), "test": from_pyg(test)})
+
+
+def from_pyg_masks(*graphs: Data) -> PackedDataset:
+    """Node classification or regression within graphs: each `Data` has a target per node and three masks.
+
+    Args:
+        graphs: `x`, `edge_index`, `y` [N], or [N, T], and boolean `train_mask`, `val_mask`, `test_mask` [N], as PyG's
+            data sets of one large graph have them; a node outside all three is seen, but never counts.
+    """
+    packed = from_pyg(graphs)
+    node_split = torch.cat([_split_of_masks(graph, number) for number, graph in enumerate(graphs)])
+    check_node_split(node_split, len(packed.x), packed.y)
+    assert packed.y is not None
+    y = packed.y.squeeze(-1) if packed.y.dim() == 2 else packed.y
+    everywhere = torch.arange(packed.num_graphs)
+    return replace(packed, y=y, node_split=node_split, train=everywhere, val=everywhere, test=everywhere)
+
+
+def _split_of_masks(graph: Data, number: int) -> Tensor:
+    """[N] int8 place in SPLITS of each node."""
+    split = torch.full((int(graph.num_nodes),), NO_SPLIT, dtype=torch.int8)
+    for place, name in enumerate(SPLITS):
+        mask = getattr(graph, f"{name}_mask", None)
+        require(mask is not None, f"Graph {number} has no {name}_mask: give train_mask, val_mask and test_mask.")
+        assert isinstance(mask, Tensor)
+        check_shape(f"{name}_mask", mask, (len(split),), "give one value per node; of several splits choose a column.")
+        chosen = mask.bool().cpu()
+        require(
+            not bool((chosen & (split != NO_SPLIT)).any()),
+            f"Graph {number} has nodes in {name}_mask and in another mask: each node belongs to one split.",
+        )
+        split[chosen] = place
+    return split
 
 
 def _benchmark(name: str) -> Callable[[Path, str], Any]:

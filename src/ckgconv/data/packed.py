@@ -2,17 +2,18 @@
 
     num_nodes, num_edges [G]     edge_index [2, E], node numbers local to each graph
     x [N, F]   edge_attr [E, Fe]   pos [N, 2]   y [G], [G, T] or [N]     train_idx, val_idx, test_idx
+    node_split [N], for node targets: 0 train, 1 val, 2 test, -1 none
 
 One compressed .npz file, no pickled objects, and no Python per graph when a batch is taken. Integers are types, floats
-are values; y with one row per node is a node target. In memory the arrays keep their compact types; a batch widens
-them to int64 and float32.
+are values; y with one row per node is a node target. Where nodes have splits of their own, as in one large graph, a
+graph may be in several splits, and in each only the nodes of that split count. In memory the arrays keep their compact
+types; a batch widens them to int64 and float32.
 
 Legend: G graphs, N nodes, E edges, B graphs of a batch, T targets.
 """
 
 import zipfile
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ from ckgconv.checks import InputError, check_index, require
 from ckgconv.files import write_whole
 
 SPLITS = ("train", "val", "test")
+# `node_split` of a node that counts in none of them.
+NO_SPLIT = -1
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class PackedDataset:
     train: Tensor  # [·] int64 graph numbers
     val: Tensor
     test: Tensor
+    node_split: Tensor | None = None  # [N] place in SPLITS of each node, NO_SPLIT for none; None: that of its graph
 
     @property
     def num_graphs(self) -> int:
@@ -50,13 +54,21 @@ class PackedDataset:
     @property
     def node_targets(self) -> bool:
         """Whether y has a row per node."""
-        return self.y is not None and self.y.shape[0] != self.num_graphs
+        return self.y is not None and (self.node_split is not None or self.y.shape[0] != self.num_graphs)
 
     def split(self, name: str) -> Tensor:
         """Graph numbers of "train", "val" or "test"."""
         require(name in SPLITS, f"There is no split {name!r}: choose one of {', '.join(SPLITS)}.")
         numbers: Tensor = getattr(self, name)
         return numbers
+
+    def target_rows(self, name: str) -> Tensor:
+        """Rows of y that count in a split: its graphs, their nodes, or those nodes that are in the split themselves."""
+        graphs = self.split(name)
+        if not self.node_targets:
+            return graphs
+        nodes, _ = ragged(self.node_ptr, graphs)
+        return nodes if self.node_split is None else nodes[self.node_split[nodes] == SPLITS.index(name)]
 
     def limited(self, limit: int | None) -> "PackedDataset":
         """The first `limit` graphs of each split, and no others."""
@@ -66,12 +78,11 @@ class PackedDataset:
         return self.subset({name: self.split(name)[:limit] for name in SPLITS})
 
     def subset(self, splits: dict[str, Tensor]) -> "PackedDataset":
-        """The graphs of the given splits, renumbered split after split."""
-        graphs = torch.cat([splits[name] for name in SPLITS])
+        """The graphs of the given splits, renumbered split after split; one in several splits is kept once."""
+        graphs, numbers = in_order(torch.cat([splits[name] for name in SPLITS]))
         nodes, _ = ragged(self.node_ptr, graphs)
         edges, _ = ragged(self.edge_ptr, graphs)
-        bounds = np.cumsum([0, *(len(splits[name]) for name in SPLITS)]).tolist()
-        train, val, test = (torch.arange(start, stop) for start, stop in pairwise(bounds))
+        train, val, test = numbers.split([len(splits[name]) for name in SPLITS])
         return PackedDataset(
             node_ptr=pointer(self.node_ptr.diff()[graphs]),
             edge_ptr=pointer(self.edge_ptr.diff()[graphs]),
@@ -83,6 +94,7 @@ class PackedDataset:
             train=train,
             val=val,
             test=test,
+            node_split=None if self.node_split is None else self.node_split[nodes],
         )
 
     def to(self, device: torch.device) -> "PackedDataset":
@@ -104,6 +116,7 @@ class PackedDataset:
             edge_attr=None if self.edge_attr is None else widened(self.edge_attr[edges]),
             pos=None if self.pos is None else widened(self.pos[nodes]),
             y=None if target is None else widened(target),
+            node_split=None if self.node_split is None else widened(self.node_split[nodes]),
             batch=node_graph,
         )
 
@@ -128,11 +141,18 @@ def read_arrays(path: Path) -> dict[str, Tensor]:
 
 
 def from_arrays(arrays: dict[str, Tensor]) -> PackedDataset:
-    """A data set from the arrays of the packed format; without split arrays every graph is in "test"."""
+    """A data set from the arrays of the packed format.
+
+    Without split arrays every graph is in "test", or in every split where the nodes have their own.
+    """
     empty = torch.zeros(0, dtype=torch.int64)
     splits = {name: arrays.get(f"{name}_idx", empty).long() for name in SPLITS}
+    node_split = arrays.get("node_split")
+    if node_split is not None:
+        check_node_split(node_split, len(arrays["x"]), arrays.get("y"))
     if not any(len(numbers) for numbers in splits.values()):
-        splits["test"] = torch.arange(len(arrays["num_nodes"]))
+        names = ("test",) if node_split is None else SPLITS
+        splits |= dict.fromkeys(names, torch.arange(len(arrays["num_nodes"])))
     return PackedDataset(
         node_ptr=pointer(arrays["num_nodes"]),
         edge_ptr=pointer(arrays["num_edges"]),
@@ -141,7 +161,26 @@ def from_arrays(arrays: dict[str, Tensor]) -> PackedDataset:
         edge_attr=arrays.get("edge_attr"),
         pos=arrays.get("pos"),
         y=arrays.get("y"),
+        node_split=node_split,
         **splits,
+    )
+
+
+def check_node_split(node_split: Tensor, nodes: int, y: Tensor | None) -> None:
+    """Refuse splits of nodes that are not one known number per node, or that have no target per node to split."""
+    shape = list(node_split.shape)
+    require(shape == [nodes], f"node_split has shape {shape}, expected [{nodes}]: give one number per node.")
+    known = [NO_SPLIT, *range(len(SPLITS))]
+    wrong = node_split[~torch.isin(node_split.long(), torch.tensor(known, device=node_split.device))]
+    require(
+        not len(wrong) and not node_split.is_floating_point(),
+        f"node_split contains {''.join(map(str, wrong[:1].tolist())) or 'fractions'}: give 0 for train, 1 for val, "
+        f"2 for test, {NO_SPLIT} for none, as integers.",
+    )
+    rows = None if y is None else y.shape[0]
+    require(
+        rows == nodes,
+        f"node_split splits {nodes} nodes, but y has {'no' if rows is None else rows} rows: give one target per node.",
     )
 
 
@@ -152,7 +191,7 @@ def save_packed(dataset: PackedDataset, path: Path) -> None:
         "num_edges": dataset.edge_ptr.diff().numpy(),
         **{f"{name}_idx": dataset.split(name).numpy() for name in SPLITS},
     }
-    for name in ("edge_index", "x", "edge_attr", "pos", "y"):
+    for name in ("edge_index", "x", "edge_attr", "pos", "y", "node_split"):
         value = getattr(dataset, name)
         if value is not None:
             arrays[name] = value.numpy()
@@ -175,11 +214,24 @@ def join(parts: dict[str, PackedDataset]) -> PackedDataset:
         "num_edges": torch.cat([part.edge_ptr.diff() for part in parts.values()]),
         "edge_index": torch.cat([part.edge_index for part in parts.values()], dim=1),
     }
-    for name in ("x", "edge_attr", "pos", "y"):
+    split = [name for name, part in parts.items() if part.node_split is not None]
+    require(
+        len(split) in (0, len(parts)), f"Only {' and '.join(split)} has a node_split: give it in every part or in none."
+    )
+    for name in ("x", "edge_attr", "pos", "y", "node_split"):
         values = [getattr(part, name) for part in parts.values()]
         if all(value is not None for value in values):
             arrays[name] = torch.cat(values)
     return from_arrays({**arrays, **splits})
+
+
+def in_order(numbers: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct numbers in the order of their first occurrence, and the place among them of each."""
+    values, inverse = torch.unique(numbers, return_inverse=True)
+    count = torch.arange(len(numbers), device=numbers.device)
+    first = torch.full_like(values, len(numbers)).scatter_reduce(0, inverse, count, "amin")
+    order = first.argsort()
+    return values[order], order.argsort()[inverse]
 
 
 def ragged(pointers: Tensor, graphs: Tensor) -> tuple[Tensor, Tensor]:

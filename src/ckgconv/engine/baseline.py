@@ -1,7 +1,9 @@
-"""The simplest competitor of a regression: always the mean of the training targets."""
+"""The simplest competitors: always the mean of the training targets, or their most frequent class."""
 
 import torch
+from torch import Tensor
 
+from ckgconv.data import PackedDataset
 from ckgconv.engine.run import Run
 from ckgconv.tasks.metrics import Score
 from ckgconv.tasks.scaling import fitted
@@ -9,11 +11,39 @@ from ckgconv.tasks.scaling import fitted
 
 def mean_predictor(run: Run) -> float | None:
     """Its test MAE, in the units of the data; None where the metric is another or there is no test split."""
-    data = run.learner.data
-    if run.record["metric"] != "mae" or data.y is None or not len(data.test):
+    if run.record["metric"] != "mae":
         return None
-    target = data.y[data.test].reshape(len(data.test), -1).double()
-    mean = fitted(data.y[data.train]).mean.double().to(target.device)
-    score = Score("mae", target.shape[1], torch.device(target.device))
-    score.update(mean.expand_as(target), target)
+    known = _targets(run.learner.data)
+    if known is None:
+        return None
+    train, test = known
+    target = test.reshape(len(test), -1).double()
+    mean = fitted(train).mean.double().to(target.device)
+    return _score(run, mean.expand_as(target), target)
+
+
+def majority_predictor(run: Run) -> float | None:
+    """The test metric of the most frequent class; None where targets are not classes or there is no test split."""
+    known = _targets(run.learner.data)
+    if run.record["metric"] not in ("accuracy", "sbm_accuracy") or known is None:
+        return None
+    train, test = known
+    classes = max(run.learner.outputs, 2)
+    frequent = torch.bincount(train[train >= 0].long(), minlength=classes).argmax()
+    votes = torch.nn.functional.one_hot(frequent, classes).float()
+    # One output is the logit of class 1.
+    votes = votes if run.learner.outputs > 1 else votes[1:] - 0.5
+    return _score(run, votes.expand(len(test), -1), test.long())
+
+
+def _targets(data: PackedDataset) -> tuple[Tensor, Tensor] | None:
+    """Those of training and test; None where there is no test target."""
+    if data.y is None or not len(data.target_rows("test")):
+        return None
+    return data.y[data.target_rows("train")], data.y[data.target_rows("test")]
+
+
+def _score(run: Run, prediction: Tensor, target: Tensor) -> float:
+    score = Score(run.record["metric"], run.learner.outputs, torch.device(target.device))
+    score.update(prediction, target)
     return score.compute()

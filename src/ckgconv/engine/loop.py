@@ -10,13 +10,13 @@ from lightning.fabric import Fabric
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.data import PackedDataset
+from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.batches import evaluation_batches, training_batches
 from ckgconv.engine.optim import clip_gradients, learning_rate
 from ckgconv.nn import CKGCN
 from ckgconv.ops.total import total
 from ckgconv.recipe import TrainingRecipe
-from ckgconv.tasks.losses import LOSSES
+from ckgconv.tasks.losses import LOSSES, only
 from ckgconv.tasks.metrics import Score
 from ckgconv.tasks.scaling import TargetScale
 
@@ -37,10 +37,11 @@ class Learner:
     def outputs(self) -> int:
         return self.model.recipe.head.outputs
 
-    def batch(self, graphs: Tensor) -> Data:
-        """The graphs of the given numbers, floating values in the precision of the parameters."""
+    def batch(self, graphs: Tensor, data: PackedDataset | None = None) -> Data:
+        """Graphs of the learner's data or of other `data`, floating values in the precision of the parameters."""
         dtype = self.model.node_stem.norm.scale.dtype
-        return self.data.batch(graphs).apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
+        batch = (data or self.data).batch(graphs)
+        return batch.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
 
 def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], None]) -> dict[str, Any]:
@@ -66,7 +67,8 @@ def training_step(learner: Learner, graphs: Tensor) -> float:
     batch = learner.batch(graphs)
     learner.optimizer.zero_grad()
     prediction = learner.wrapped(batch)
-    target = learner.scale.shrink(batch.y) if learner.recipe.scale_targets else batch.y
+    target = targets(learner, batch, "train")
+    target = learner.scale.shrink(target) if learner.recipe.scale_targets else target
     share = LOSSES[learner.recipe.loss](prediction.to(_wide(prediction)), target, total)
     # Gradients are averaged over processes, but the shares of the loss add up.
     learner.fabric.backward(share * learner.fabric.world_size)
@@ -81,8 +83,15 @@ def evaluate(learner: Learner, split: str) -> float:
     score = Score(learner.recipe.metric, learner.outputs, learner.fabric.device)
     for graphs in _evaluation_batches(learner, split):
         batch = learner.batch(graphs)
-        score.update(predict_batch(learner, batch), batch.y)
+        score.update(predict_batch(learner, batch), targets(learner, batch, split))
     return score.compute()
+
+
+def targets(learner: Learner, batch: Any, split: str) -> Tensor:
+    """y of a batch in a split; where nodes have splits of their own, those of another do not count."""
+    y: Tensor = batch.y
+    node_split = getattr(batch, "node_split", None)
+    return y if node_split is None else only(y, node_split == SPLITS.index(split), learner.recipe.loss)
 
 
 def predict_batch(learner: Learner, batch: Any) -> Tensor:

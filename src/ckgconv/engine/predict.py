@@ -42,7 +42,7 @@ def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] 
         batch = packed.batch(torch.arange(len(chosen), device=run.learner.fabric.device))
         predicted = predict_batch(run.learner, batch)
         predicted = predicted.sigmoid() if run.recipe.training.loss == "binary" else predicted
-        for row, value, embedding in zip(chosen, predicted, _embed(run, batch), strict=True):
+        for row, value, embedding in zip(chosen, predicted, embed(run, batch), strict=True):
             values[row], embeddings[row] = value.tolist(), embedding.tolist()
         tick(len(chosen))
     return Predictions(values, embeddings, reasons)
@@ -60,7 +60,7 @@ def featuriser_of(run: Run) -> Featuriser:
     )
 
 
-def _embed(run: Run, batch: object) -> Tensor:
+def embed(run: Run, batch: object) -> Tensor:
     """Pooled node states [M, D], what the head reads."""
     model = run.model
     with torch.no_grad(), run.learner.fabric.autocast():

@@ -111,7 +111,7 @@ def train(
         _tell_of_lost_rows(recipe, data, watcher)
     else:
         data = data.limited(recipe.data.limit)
-    _check_data(data, recipe)
+    _check_data(data, recipe, fabric.world_size)
     torch.manual_seed(seed)
     learner = make_learner(fabric, CKGCN.from_recipe(recipe), data, recipe)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
@@ -124,7 +124,7 @@ def train(
     run.model.load_state_dict(run.best_weights)
     best = run.record["best"]
     if best["test"] is None:
-        best["test"] = run.evaluate("test") if len(data.test) else None
+        best["test"] = run.evaluate("test") if len(data.target_rows("test")) else None
     if folder is not None and fabric.is_global_zero:
         checkpoint.save(folder / "best", run.best_weights, _state(run))
         write_record(folder, run.record)
@@ -138,7 +138,7 @@ def make_learner(fabric: Fabric, model: CKGCN, data: PackedDataset, recipe: Reci
     wrapped, prepared = fabric.setup(model, steps)
     scale = unscaled()
     if recipe.training.scale_targets and data.y is not None and len(data.train):
-        scale = fitted(data.y[data.train])
+        scale = fitted(data.y[data.target_rows("train")])
     dtype = next(model.parameters()).dtype
     scale = TargetScale(scale.mean.to(dtype), scale.spread.to(dtype)).to(fabric.device)
     return Learner(fabric, model, wrapped, prepared, data.to(fabric.device), scale, recipe.training)
@@ -300,10 +300,16 @@ def _tell_of_lost_rows(recipe: Recipe, data: PackedDataset, watcher: Watcher) ->
         watcher.warn(f"{lost} of {rows} rows of {path} have no valid SMILES or no target and are left out.")
 
 
-def _check_data(data: PackedDataset, recipe: Recipe) -> None:
+def _check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     require(data.y is not None, f"The data set {recipe.data.name!r} has no targets y: training needs them.")
+    what = "graph" if data.node_split is None else "node"
     for name in ("train", "val"):
-        require(len(data.split(name)) > 0, f"The data set {recipe.data.name!r} has no graph in split {name!r}.")
+        require(len(data.target_rows(name)) > 0, f"The data set {recipe.data.name!r} has no {what} in split {name!r}.")
+    require(
+        len(data.train) >= processes,
+        f"The data set {recipe.data.name!r} has {len(data.train)} training graphs for {processes} processes, and a "
+        f"graph is never divided: start fewer processes.",
+    )
 
 
 def _no_data() -> PackedDataset:

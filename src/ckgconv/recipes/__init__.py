@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ckgconv.checks import InputError
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import molecules, paper
+from ckgconv.recipes import molecules, nodes, paper
 from ckgconv.recipes.values import check_recipe, from_json, nearest, to_json, with_value
 
 RECIPES: dict[str, Callable[[], Recipe]] = {
@@ -16,6 +16,7 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "peptides-func": paper.peptides_func,
     "peptides-struct": paper.peptides_struct,
     "zinc-demo": molecules.zinc_demo,
+    "large-sbm": nodes.large_sbm,
     "zinc-concatenate": paper.zinc_concatenate,
     "cifar10-printed": paper.cifar10_printed,
     "cluster-printed": paper.cluster_printed,

@@ -6,17 +6,23 @@
     weighted_binary          1/V Σ w_y BCE,     the same weights, divided by V
     binary                   mean over graphs and labels
 
-Missing targets (NaN) do not count. Where several processes share a batch, `total` sums over them; each then returns
-its part of the loss of the whole batch, and the parts add up to it.
+A target of NaN, or a class or label of -1, does not count: value and gradients are those without its row, and both are
+zero where no row counts. Shapes never depend on how many count and nothing is read back to the host, so that a captured
+step may call these. Where several processes share a batch, `total` sums over them; each then returns its part of the
+loss of the whole batch, and the parts add up to it.
 
 Legend: M rows (graphs, or V nodes), T outputs.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+# The class or label of a row that does not count; a value that does not count is NaN.
+IGNORED = -1
 
 Total = Callable[[Tensor], Tensor]
 Loss = Callable[[Tensor, Tensor, Total], Tensor]
@@ -29,50 +35,74 @@ def alone(value: Tensor) -> Tensor:
 
 def l1(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
     """[M, T] and [M, T] or [M] → scalar."""
-    target = target.reshape(prediction.shape)
+    target = target.reshape(prediction.shape).to(prediction.dtype)
     known = target.isfinite()
-    difference = (prediction - target.nan_to_num()).abs().where(known, 0.0)
-    return difference.sum() / _at_least_one(total(known.sum()))
+    difference = (prediction - target).where(known, 0.0)
+    return difference.abs().sum() / _at_least_one(total(known.sum()))
 
 
 def cross_entropy(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
     """[M, T] and classes [M] → scalar."""
-    return F.cross_entropy(prediction, target, reduction="sum") / total(_count(target))
+    counts = target >= 0
+    return _summed_cross_entropy(prediction, target, counts) / _at_least_one(total(counts.sum()))
 
 
 def weighted_cross_entropy(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
     """[M, T] and classes [M] → scalar."""
+    counts = target >= 0
     weights = class_weights(target, prediction.shape[1], prediction.dtype, total)
     # One class alone has weight zero: the loss is zero, not 0/0.
-    scale = total(weights[target].sum()).clamp(min=torch.finfo(prediction.dtype).tiny)
-    return F.cross_entropy(prediction, target, weight=weights, reduction="sum") / scale
+    scale = total(_row_weights(weights, target, counts).sum()).clamp(min=torch.finfo(prediction.dtype).tiny)
+    return _summed_cross_entropy(prediction, target, counts, weights) / scale
 
 
 def weighted_binary(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
     """One logit [M, 1] and classes [M] in {0, 1} → scalar."""
-    weights = class_weights(target, 2, prediction.dtype, total)[target]
-    logits = prediction.squeeze(-1)
+    counts = target >= 0
+    weights = _row_weights(class_weights(target, 2, prediction.dtype, total), target, counts)
+    logits = prediction.squeeze(-1).where(counts, 0.0)
     terms = F.binary_cross_entropy_with_logits(logits, target.to(logits.dtype), weight=weights, reduction="sum")
-    return terms / total(_count(target))
+    return terms / _at_least_one(total(counts.sum()))
 
 
 def binary(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
     """Logits [M, T] and labels [M, T] → scalar."""
     target = target.reshape(prediction.shape).to(prediction.dtype)
-    known = target.isfinite()
-    terms = F.binary_cross_entropy_with_logits(prediction, target.nan_to_num(), reduction="none").where(known, 0.0)
+    known = target >= 0  # false for NaN
+    logits, labels = prediction.where(known, 0.0), target.where(known, 0.0)
+    terms = F.binary_cross_entropy_with_logits(logits, labels, reduction="none").where(known, 0.0)
     return terms.sum() / _at_least_one(total(known.sum()))
+
+
+def only(target: Tensor, counts: Tensor, loss: str) -> Tensor:
+    """Targets [M] or [M, T] of which only the rows `counts` [M] count: the others become NaN, or class -1.
+
+    A regression of whole numbers becomes one of values, since -1 may be one of them.
+    """
+    if loss == "l1" and not target.is_floating_point():
+        target = target.double()
+    nothing = math.nan if target.is_floating_point() else IGNORED
+    return target.where(counts.view(-1, *[1] * (target.dim() - 1)), nothing)
 
 
 def class_weights(target: Tensor, classes: int, dtype: torch.dtype, total: Total = alone) -> Tensor:
     """[T] (V - V_c)/V; an absent class has weight 0."""
-    count = total(torch.bincount(target, minlength=classes)).to(dtype)
-    rows = count.sum()
-    return torch.where(count > 0, (rows - count) / rows, torch.zeros_like(count))
+    # Not bincount, whose size a device would have to report to the host.
+    numbers = torch.arange(classes, device=target.device)
+    count = total((target.unsqueeze(-1) == numbers).sum(0)).to(dtype)
+    rows = _at_least_one(count.sum())
+    return ((rows - count) / rows).where(count > 0, 0.0)
 
 
-def _count(target: Tensor) -> Tensor:
-    return torch.tensor(target.shape[0], device=target.device)
+def _summed_cross_entropy(prediction: Tensor, target: Tensor, counts: Tensor, weights: Tensor | None = None) -> Tensor:
+    # Whatever a row that does not count predicts, NaN included, must not reach the gradients.
+    logits = prediction.where(counts.unsqueeze(-1), 0.0)
+    return F.cross_entropy(logits, target, weight=weights, ignore_index=IGNORED, reduction="sum")
+
+
+def _row_weights(weights: Tensor, target: Tensor, counts: Tensor) -> Tensor:
+    """[M] the weight of each row's class, 0 where it does not count."""
+    return weights[target.clamp(min=0)].where(counts, 0.0)
 
 
 def _at_least_one(count: Tensor) -> Tensor:

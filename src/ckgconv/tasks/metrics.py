@@ -25,6 +25,8 @@ from torchmetrics.classification import (
     MultilabelAveragePrecision,
 )
 
+from ckgconv.tasks.losses import IGNORED
+
 HIGHER_IS_BETTER = {
     "mae": False,
     "accuracy": True,
@@ -32,12 +34,13 @@ HIGHER_IS_BETTER = {
     "average_precision": True,
     "auroc": True,
 }
-# What stands for a missing label.
-IGNORED = -1
 
 
 class Score:
-    """A metric that takes predictions as the network gives them: [M, T], and targets as the data has them."""
+    """A metric that takes predictions as the network gives them: [M, T], and targets as the data has them.
+
+    Targets of NaN, and classes or labels of -1, do not count.
+    """
 
     def __init__(self, name: str, outputs: int, device: torch.device) -> None:
         self.name = name
@@ -50,7 +53,7 @@ class Score:
             known = target.isfinite()
             self.metric.update(prediction[known], target[known])
         elif self.name in ("accuracy", "sbm_accuracy"):
-            self.metric.update(_classes(prediction), target)
+            self.metric.update(classes_of(prediction), target)
         else:
             labels = target.reshape(prediction.shape).nan_to_num(IGNORED).long()
             # Probabilities: of logits the library decides batch by batch whether they are some already.
@@ -75,15 +78,15 @@ def better(name: str, one: float, other: float | None) -> bool:
     return one > other if HIGHER_IS_BETTER[name] else one < other
 
 
-def _classes(prediction: Tensor) -> Tensor:
+def classes_of(prediction: Tensor) -> Tensor:
     """The predicted class: the largest logit, or the sign of a single one."""
     return (prediction.squeeze(-1) > 0).long() if prediction.shape[1] == 1 else prediction.argmax(-1)
 
 
 METRICS: dict[str, Callable[[int], Metric]] = {
     "mae": lambda outputs: MeanAbsoluteError(),
-    "accuracy": lambda outputs: MulticlassAccuracy(max(outputs, 2), average="micro"),
-    "sbm_accuracy": lambda outputs: MulticlassRecall(max(outputs, 2), average="macro"),
+    "accuracy": lambda outputs: MulticlassAccuracy(max(outputs, 2), average="micro", ignore_index=IGNORED),
+    "sbm_accuracy": lambda outputs: MulticlassRecall(max(outputs, 2), average="macro", ignore_index=IGNORED),
     "average_precision": lambda outputs: (
         BinaryAveragePrecision(ignore_index=IGNORED)
         if outputs == 1
