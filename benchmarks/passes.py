@@ -1,6 +1,6 @@
 """Times of the two fused passes alone, replayed as CUDA graphs, at the shapes of the paper's data sets.
 
-    python benchmarks/passes.py --shape zinc --precision bf16
+python benchmarks/passes.py --shape zinc --precision bf16
 """
 
 import argparse
@@ -39,7 +39,9 @@ def measure(graphs: int, size: int, layers: int, width: int) -> dict[str, float]
     """Milliseconds of each pass, and the bandwidth of the pairs pass by its least traffic."""
     rows, nodes = graphs * size**2, graphs * size
     x = torch.randn(rows, width, device="cuda", requires_grad=True)
-    stages = [Stage(*drawn((layers, width), (layers, width), (layers, width, width), (layers, width))) for _ in range(5)]
+    stages = [
+        Stage(*drawn((layers, width), (layers, width), (layers, width, width), (layers, width))) for _ in range(5)
+    ]
     seed = torch.zeros(1, dtype=torch.int64, device="cuda")
     results: dict[str, float] = {}
 

@@ -46,6 +46,11 @@ def threshold(probability: float) -> tuple[int, float]:
     return level, LEVELS / level if level else 0.0
 
 
+def draw_seed(device: torch.device) -> Tensor:
+    """[1] a seed for the masks of one pass, from torch's generator: new at each replay of a captured step too."""
+    return torch.randint(2**31, (1,), device=device)
+
+
 def power_of_two(number: int) -> int:
     """The smallest power of two that is not below `number`."""
     return 1 << max(number - 1, 0).bit_length()

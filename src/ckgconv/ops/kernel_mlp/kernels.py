@@ -42,7 +42,15 @@ def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
 
 @triton.jit
 def row_moments(
-    x, parts, row_weight, filled, splits, K: tl.constexpr, WEIGHTED: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr
+    x,
+    parts,
+    row_weight,
+    filled,
+    splits,
+    K: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
 ):
     """Parts [3, S, K] of the moments of x [R, K]."""
     split = tl.program_id(0)
@@ -245,7 +253,9 @@ def backward_stage(
         pull = tl.load(g + target, mask=inside, other=0.0).to(tl.float32)
         if THROUGH_NORM:
             weight = row_weights(row_weight, row, real, WEIGHTED)
-            standard_y = (tl.load(y + target, mask=inside, other=0.0).to(tl.float32) - mean_y[None, :]) * root_y[None, :]
+            standard_y = (tl.load(y + target, mask=inside, other=0.0).to(tl.float32) - mean_y[None, :]) * root_y[
+                None, :
+            ]
             share = weight[:, None] * inverse_y[None, :]
             pull = (pull - share * (sum_g[None, :] + standard_y * sum_gy[None, :])) * slope_y[None, :]
         if ADD_CARRY:

@@ -59,7 +59,9 @@ def kernel_mlp(
         seed: [1] int64, of the dropout masks; rows from `dropped_rows` on are not dropped.
     """
     settings = Settings(mlp_dropout, kernel_dropout, dropped_rows, epsilon, storage(x), product_precision())
-    return KernelMLP.apply(x, row_weight, _filled(x, filled), seed, settings, *(field for stage in stages for field in stage))
+    return KernelMLP.apply(
+        x, row_weight, _filled(x, filled), seed, settings, *(field for stage in stages for field in stage)
+    )
 
 
 def evaluated_kernel_mlp(
@@ -77,7 +79,13 @@ class KernelMLP(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, row_weight: Tensor | None, filled: Tensor, seed: Tensor, settings: Settings, *fields: Tensor
+        ctx: Any,
+        x: Tensor,
+        row_weight: Tensor | None,
+        filled: Tensor,
+        seed: Tensor,
+        settings: Settings,
+        *fields: Tensor,
     ) -> tuple[Tensor, Tensor]:
         x = x.contiguous()
         stages = _stages(fields)

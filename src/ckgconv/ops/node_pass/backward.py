@@ -54,7 +54,9 @@ def norm_sums(
 
 
 @triton.jit
-def through_norm(g, v, moments, scale, sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS: tl.constexpr):
+def through_norm(
+    g, v, moments, scale, sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS: tl.constexpr
+):
     """Gradient at v [BLOCK_N, BLOCK_D] from the gradient g behind its norm, whose sums are known."""
     total, mean, variance = read_moments(moments, D, D, columns)
     root = 1.0 / tl.sqrt(variance + epsilon)

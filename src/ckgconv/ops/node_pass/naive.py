@@ -51,7 +51,13 @@ Drop = Callable[[Tensor, int], Tensor]  # values and their number, 2l and 2l + 1
 
 
 def node_pass(
-    x: Tensor, psi: Tensor, lists: Lists, blocks: Sequence[Block], node_weight: Tensor | None, drop: Drop, epsilon: float
+    x: Tensor,
+    psi: Tensor,
+    lists: Lists,
+    blocks: Sequence[Block],
+    node_weight: Tensor | None,
+    drop: Drop,
+    epsilon: float,
 ) -> tuple[Tensor, Tensor]:
     """x [N, D], ψ [L, P, D] → x' of the last block [N, D], and the moments [L, 2, 3, D] (W, μ, σ²) of both norms."""
     moments: list[Tensor] = []
