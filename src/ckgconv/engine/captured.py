@@ -59,9 +59,7 @@ def _replay(learner: Learner, name: str, table: Tensor) -> Replay:
 def training_work(learner: Learner, sample: Sample) -> Tensor:
     """Forward, backward, clipping, update; the loss."""
     learner.optimizer.zero_grad(set_to_none=True)
-    with learner.fabric.autocast():
-        prediction = learner.model(sample.batch)
-    loss = learner.loss(prediction, sample.target)
+    loss = learner.loss(learner.forward(sample.batch), sample.target)
     loss.backward()
     clip_gradients(learner.model, learner.recipe)
     learner.optimizer.optimizer.step()

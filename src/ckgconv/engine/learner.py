@@ -47,6 +47,12 @@ class Learner:
         batch = (data or self.data).batch(graphs)
         return batch.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
+    def forward(self, batch: Any) -> Tensor:
+        """Predictions in training; as Fabric runs the model only where processes share it, since it rounds outputs."""
+        with self.fabric.autocast():
+            prediction: Tensor = self.wrapped(batch) if self.fabric.world_size > 1 else self.model(batch)
+        return prediction
+
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """This process's share of the loss of a batch."""
         target = self.scale.shrink(target) if self.recipe.scale_targets else target

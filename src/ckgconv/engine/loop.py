@@ -41,7 +41,7 @@ def training_step(learner: Learner, graphs: Tensor) -> float:
     """Forward, backward, clipping, update; returns the loss of the whole batch."""
     batch = learner.batch(graphs)
     learner.optimizer.zero_grad()
-    share = learner.loss(learner.wrapped(batch), targets(learner, batch, "train"))
+    share = learner.loss(learner.forward(batch), targets(learner, batch, "train"))
     # Gradients are averaged over processes, but the shares of the loss add up.
     learner.fabric.backward(share * learner.fabric.world_size)
     clip_gradients(learner.model, learner.recipe)
