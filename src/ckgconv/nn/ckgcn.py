@@ -97,16 +97,18 @@ class CKGCN(nn.Module):
     def forward(self, data: Data | GraphBatch) -> Tensor:
         batch = data if isinstance(data, GraphBatch) else self.prepare(data)
         h = self.pool(self.node_states(batch), batch.pairs.node_graph, batch.node_ptr)
-        return self.head(h)
+        with full_precision(h.device):
+            return self.head(h.to(self.node_stem.norm.scale.dtype))
 
     def node_states(self, batch: GraphBatch) -> Tensor:
         """h^L [N, D], what the head reads."""
-        edge_attributes = None
-        if self.edge_encoder is not None:
-            edge_attributes = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
-        pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
-        attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
-        h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight)
+        with full_precision(batch.degree.device):
+            edge_attributes = None
+            if self.edge_encoder is not None:
+                edge_attributes = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
+            pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
+            attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
+            h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
         return run_blocks(self.blocks, self.kernel, h, pair_features, batch)
 
     @torch.compiler.disable
@@ -161,6 +163,11 @@ class CKGCN(nn.Module):
     def extra_repr(self) -> str:
         encoding = self.encoding
         return f"encoding={encoding.name!r}, steps={encoding.steps}, support={encoding.support!r}"
+
+
+def full_precision(device: torch.device) -> torch.autocast:
+    """Stems and heads under autocast too: they cost little, and the raw coordinates span decades."""
+    return torch.autocast(device.type, enabled=False)
 
 
 def attribute_encoder(recipe: AttributeRecipe, width: int) -> AttributeEncoder | None:

@@ -49,10 +49,12 @@ class RandomWalkEncoder(CoordinateEncoder):
         self.norm.reset_parameters()
 
     def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
+        return self.norm(self.scaled(pairs, degree), pairs.row_weight)
+
+    def scaled(self, pairs: Pairs, degree: Tensor) -> Tensor:
+        """What the norm reads, [R, C]."""
         coordinates = rescaled(pairs)
-        if self.injection is not None:
-            coordinates = self.injection(coordinates, degree, pairs)
-        return self.norm(coordinates, pairs.row_weight)
+        return coordinates if self.injection is None else self.injection(coordinates, degree, pairs)
 
 
 class PairRWSEEncoder(CoordinateEncoder):

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ckgconv.checks import check_finite, check_floating, check_index, check_shape, require
+from ckgconv.ops.lookup import lookup
 
 
 class TypeEncoder(nn.Module):
@@ -53,7 +54,8 @@ class TypeEncoder(nn.Module):
             check_index(f"{name}[:, {column}]", attributes[:, column], table.num_embeddings, "types")
 
     def forward(self, attributes: Tensor, rows: int) -> Tensor:
-        embedded: Tensor = sum(table(attributes[:, column]) for column, table in enumerate(self.tables))
+        columns = attributes.unbind(1)
+        embedded: Tensor = sum(lookup(column, table.weight) for column, table in zip(columns, self.tables, strict=True))
         return embedded
 
 

@@ -17,9 +17,11 @@ from torch import Tensor, nn
 
 from ckgconv.checks import check_choice, require
 from ckgconv.graphs import Pairs
-from ckgconv.nn.coordinates import check_injection, coordinate_encoder
+from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinate_encoder
 from ckgconv.nn.initialise import small_normal
-from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.nn.norm import WeightedBatchNorm, track
+from ckgconv.ops.fused import fused
+from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
 
 Combine = Literal["sum", "concatenate"]
@@ -40,7 +42,15 @@ class NodeStem(nn.Module):
         self.mix.reset_parameters(small_normal)
         self.norm.reset_parameters()
 
-    def forward(self, attributes: Tensor, node_encoding: Tensor, node_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        attributes: Tensor,
+        node_encoding: Tensor,
+        node_weight: Tensor | None = None,
+        node_filled: Tensor | None = None,
+    ) -> Tensor:
+        if runs_fused(self, self.mix, node_encoding):
+            return fused_stem(attributes, node_encoding, self.encoding_norm, self.mix, self.norm, None, node_filled)
         return self.norm(self.mix(attributes, self.encoding_norm(node_encoding, node_weight)), node_weight)
 
 
@@ -94,14 +104,55 @@ class PairStem(nn.Module):
         position: Tensor | None = None,
     ) -> Tensor:
         """edge_row [E] and embedded edge_attributes [E, D] lie on real edges; those of parallel edges add up."""
-        encoded = self.encoder(pairs, degree)
-        attributes = encoded.new_zeros(encoded.shape[0], self.norm.channels)
+        rows = pairs.coordinates.shape[0]
+        attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
         if edge_row is not None and edge_attributes is not None:
             attributes = attributes.index_add(0, edge_row, edge_attributes.to(attributes.dtype))
-        features = self.mix(attributes, encoded)
+        if isinstance(self.encoder, RandomWalkEncoder) and runs_fused(self, self.mix, degree):
+            if self.position is not None and position is not None:
+                attributes = attributes + self.position(position, pairs)
+            # Padding alone needs no weights: the kernels stop at the filled rows.
+            weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
+            encoded = self.encoder.scaled(pairs, degree)
+            return fused_stem(attributes, encoded, self.encoder.norm, self.mix, self.norm, weight, pairs.filled)
+        features = self.mix(attributes, self.encoder(pairs, degree))
         if self.position is not None and position is not None:
             features = features + self.position(position, pairs)
         return self.norm(features, pairs.row_weight)
+
+
+def runs_fused(module: nn.Module, mix: "Mix", x: Tensor) -> bool:
+    """Whether `fused_stem` applies: in training, a sum of attributes and projection, one process."""
+    return module.training and mix.combine == "sum" and fused(x) and not several_processes()
+
+
+def fused_stem(
+    attributes: Tensor,
+    encoded: Tensor,
+    encoding_norm: WeightedBatchNorm,
+    mix: "Mix",
+    norm: WeightedBatchNorm,
+    row_weight: Tensor | None,
+    filled: Tensor | None,
+) -> Tensor:
+    """BN( attributes + FC(BN(encoded)) ) by fused kernels; running statistics follow."""
+    from ckgconv.ops.stem import triton as kernels
+
+    e, moments, moments_out = kernels.stem(
+        encoded,
+        attributes,
+        encoding_norm.scale,
+        encoding_norm.shift,
+        mix.projection.weight,
+        norm.scale,
+        norm.shift,
+        row_weight,
+        filled,
+        norm.epsilon,
+    )
+    track([encoding_norm], moments.view(1, 3, 1, -1))
+    track([norm], moments_out.view(1, 3, 1, -1))
+    return e
 
 
 class PairPosition(nn.Module):

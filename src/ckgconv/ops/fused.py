@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 LEVELS = 2**16  # decisions of dropout have this resolution
-BUSY = 2  # programs per multiprocessor
 
 
 def fused(x: Tensor) -> bool:
@@ -33,11 +32,11 @@ def product_precision() -> str:
     return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
 
 
-def programs(x: Tensor) -> int:
-    """How many programs fill the device."""
+def programs(x: Tensor, busy: int) -> int:
+    """How many programs there are with so many on each multiprocessor."""
     if not x.is_cuda:
         return 4  # Triton's interpreter
-    return BUSY * torch.cuda.get_device_properties(x.device).multi_processor_count
+    return busy * torch.cuda.get_device_properties(x.device).multi_processor_count
 
 
 def threshold(probability: float) -> tuple[int, float]:

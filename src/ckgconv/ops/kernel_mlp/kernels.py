@@ -100,6 +100,7 @@ def forward_stage(
     D: tl.constexpr,
     WEIGHTED: tl.constexpr,
     ACT: tl.constexpr,
+    BIAS: tl.constexpr,
     RESIDUAL: tl.constexpr,
     DROP: tl.constexpr,
     GIVEN: tl.constexpr,
@@ -109,6 +110,7 @@ def forward_stage(
     BLOCK_K: tl.constexpr,
     BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
+    TILEWISE: tl.constexpr = False,
 ):
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
@@ -128,15 +130,21 @@ def forward_stage(
     cell = outer[None, :] * K + inner[:, None]
     real_cell = (inner < K)[:, None] & (outer < D)[None, :]
     matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
-    offset = tl.load(bias + group * D + outer, mask=outer < D, other=0.0)
+    offset = tl.zeros([BLOCK_D], tl.float32)
+    if BIAS:
+        offset = tl.load(bias + group * D + outer, mask=outer < D, other=0.0)
     x += group.to(tl.int64) * x_stride
     y += group.to(tl.int64) * y_stride
     residual += group.to(tl.int64) * residual_stride
     seed_value = tl.load(seed) + draw * groups + group
     total_y = 0.0
     around = tl.zeros([BLOCK_D], tl.float32)
-    sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
-    squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
+    if TILEWISE:
+        sums = tl.zeros([BLOCK_D], tl.float32)
+        squares = tl.zeros([BLOCK_D], tl.float32)
+    else:
+        sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
+        squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
@@ -164,11 +172,18 @@ def forward_stage(
                 around = tl.sum(tl.where(row == start, 1.0, 0.0)[:, None] * centred, axis=0)
             centred = centred - around[None, :]
             total_y += tl.sum(weight, axis=0)
-            sums += centred * weight[:, None]
-            squares += centred * centred * weight[:, None]
+            if TILEWISE:
+                sums += tl.sum(centred * weight[:, None], axis=0)
+                squares += tl.sum(centred * centred * weight[:, None], axis=0)
+            else:
+                sums += centred * weight[:, None]
+                squares += centred * centred * weight[:, None]
     if TRACK:
-        offset_y = tl.sum(sums, axis=0) / tl.maximum(total_y, TINY)
-        squares_y = tl.maximum(tl.sum(squares, axis=0) - offset_y * offset_y * total_y, 0.0)
+        if not TILEWISE:
+            sums = tl.sum(sums, axis=0)
+            squares = tl.sum(squares, axis=0)
+        offset_y = sums / tl.maximum(total_y, TINY)
+        squares_y = tl.maximum(squares - offset_y * offset_y * total_y, 0.0)
         part = y_parts + (group * splits + split) * D
         write_parts(part, groups * splits * D, D, outer, total_y, around + offset_y, squares_y)
 

@@ -17,8 +17,12 @@ from ckgconv.ops.fused import block, power_of_two, product_precision, programs, 
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
 
-FORWARD_ROWS = 64
-BACKWARD_ROWS = 64
+TILE_ROWS = 64
+BACKWARD_ROWS = 0
+FORWARD = {"num_warps": 4, "num_stages": 1}
+BACKWARD = {"num_warps": 4, "num_stages": 1}
+FORWARD_BUSY = 4  # programs per multiprocessor
+BACKWARD_BUSY = 2
 FIELDS = len(Stage._fields)
 
 
@@ -117,9 +121,9 @@ def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
     return torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device) if filled is None else filled
 
 
-def _splits(x: Tensor, groups: int) -> int:
+def _splits(x: Tensor, groups: int, busy: int) -> int:
     """S: all groups together fill the device, but no part is without rows."""
-    return max(1, min(programs(x) // groups, -(-x.shape[0] // FORWARD_ROWS)))
+    return max(1, min(programs(x, busy) // groups, -(-x.shape[0] // TILE_ROWS)))
 
 
 def _forward(
@@ -135,11 +139,11 @@ def _forward(
     """Outputs [L, R, D] of every stage; `moments` are written where `track` is given, read otherwise."""
     rows, channels = x.shape
     groups, last = stages[0].scale.shape[0], len(stages) - 1
-    splits = _splits(x, groups)
+    splits = _splits(x, groups, FORWARD_BUSY)
     parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
     if track is not None:
         row_moments[(splits,)](
-            x, parts, row_weight, filled, splits, channels, row_weight is not None, FORWARD_ROWS, block(channels)
+            x, parts, row_weight, filled, splits, channels, row_weight is not None, TILE_ROWS, block(channels)
         )
     values, state = x, x
     outputs: list[Tensor] = []
@@ -173,14 +177,16 @@ def _forward(
             D=wide,
             WEIGHTED=row_weight is not None,
             ACT=number < last,
+            BIAS=True,
             RESIDUAL=number % 2 == 1,
             GIVEN=track is None,
             TRACK=track is not None and number < last,
             PRECISION=settings.precision,
-            BLOCK_R=FORWARD_ROWS,
+            BLOCK_R=TILE_ROWS,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
+            **FORWARD,
         )
         outputs.append(y)
         values, parts = y, y_parts
@@ -203,7 +209,7 @@ def _backward(
     """∂x, and the gradients of the fields of every stage."""
     rows, channels = x.shape
     groups, last = stages[0].scale.shape[0], len(stages) - 1
-    splits = _splits(x, groups)
+    splits = _splits(x, groups, BACKWARD_BUSY)
     sizes = [[stage.weight.numel(), stage.bias.numel(), 2 * stage.scale.numel()] for stage in stages]
     width = sum(map(sum, sizes))
     parts = x.new_empty(splits, width, dtype=torch.float32)
@@ -249,14 +255,15 @@ def _backward(
             ADD_CARRY=number % 2 == 1 and number < last - 1,
             WRITE_CARRY=number % 2 == 1,
             PRECISION=settings.precision,
-            BLOCK_R=BACKWARD_ROWS,
+            BLOCK_R=BACKWARD_ROWS or TILE_ROWS,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
+            **BACKWARD,
         )
     sums = parts.sum(0).split([size for each in sizes for size in each])
     gradient_x = torch.empty_like(x)
-    input_gradient[(-(-rows // FORWARD_ROWS),)](
+    input_gradient[(-(-rows // TILE_ROWS),)](
         pull,
         sums[2],
         carry,
@@ -273,7 +280,7 @@ def _backward(
         K=channels,
         WEIGHTED=row_weight is not None,
         CARRY=last > 0,
-        BLOCK_R=FORWARD_ROWS,
+        BLOCK_R=TILE_ROWS,
         BLOCK_K=block(channels),
     )
     return gradient_x, _field_gradients(sums, stages)

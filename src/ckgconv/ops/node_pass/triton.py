@@ -21,6 +21,7 @@ NODES = 16  # rows of a tile: the least that matrix units take
 CHUNK = 8  # senders that are read at once
 HIDDEN = 64
 PROGRAMS = 128  # more parts would cost more to add up than they save
+WARPS = {"convolution": 4, "ffn": 4}
 FIELDS = len(Block._fields)
 SUMS = 6  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂
 
@@ -98,7 +99,9 @@ class NodePass(torch.autograd.Function):
         gradient_x, gradient_psi, gradients = _backward(
             x, psi, filled, seed, ctx.settings, lists, blocks, moments, kept, gradient.contiguous()
         )
-        return gradient_x, gradient_psi, None, None, None, *([None] * len(lists)), *gradients
+        fields = (field for each in blocks for field in each)
+        shaped = [value.view_as(field) for value, field in zip(gradients, fields, strict=True)]
+        return gradient_x, gradient_psi, None, None, None, *([None] * len(lists)), *shaped
 
 
 def _precision(x: Tensor) -> str:
@@ -167,6 +170,7 @@ def _forward(
             **state,
             NORM=number > 0,
             CHUNK=CHUNK,
+            num_warps=WARPS["convolution"],
         )
         forward_ffn[(splits,)](
             t,
@@ -187,6 +191,7 @@ def _forward(
             **state,
             H=each.weight_in.shape[0],
             BLOCK_H=HIDDEN,
+            num_warps=WARPS["ffn"],
         )
         source, previous = v, each
     out = torch.empty_like(x)
@@ -265,6 +270,7 @@ def _backward(
             PRECISION=settings.precision,
             BLOCK_H=HIDDEN,
             PARTS=parts,
+            num_warps=WARPS["ffn"],
         )
         backward_projection[(splits,)](
             residual,
@@ -290,6 +296,7 @@ def _backward(
             **common,
             PRECISION=settings.precision,
             PARTS=parts,
+            num_warps=WARPS["ffn"],
         )
         before = max(number - 1, 0)
         backward_convolution[(splits,)](
@@ -311,6 +318,7 @@ def _backward(
             **common,
             NORM=number > 0,
             CHUNK=CHUNK,
+            num_warps=WARPS["convolution"],
         )
         incoming = pull
     return pull, gradient_psi, _field_gradients(sums.sum(0), narrow, wide)

@@ -1,0 +1,1 @@
+"""A stem: norm, projection, attributes, norm; `naive` is the specification of `triton`."""

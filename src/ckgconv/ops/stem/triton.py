@@ -1,0 +1,211 @@
+"""A stem by the kernels of the pairs pass and of the node pass: a chain of one stage between two norms.
+
+Legend: R rows, K channels of the encoding, D width, S parts.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ckgconv.ops.fused import block, power_of_two, product_precision, programs
+from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, row_moments
+from ckgconv.ops.node_pass.backward import norm_sums
+from ckgconv.ops.node_pass.forward import apply_norm
+
+ROWS = 64
+WARPS = 4
+
+
+def stem(
+    x: Tensor,
+    attributes: Tensor,
+    scale: Tensor,
+    shift: Tensor,
+    weight: Tensor,
+    scale_out: Tensor,
+    shift_out: Tensor,
+    row_weight: Tensor | None,
+    filled: Tensor | None,
+    epsilon: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """e [R, D] from x [R, K], a [R, D], W [D, K] in training, and the moments [3, K], [3, D] (W, μ, σ²) of both norms.
+
+    No gradient reaches x: coordinates are not learned. Rows of padding come out as zeros.
+    """
+    if filled is None:
+        filled = torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device)
+    precision = "tf32" if torch.is_autocast_enabled(x.device.type) else product_precision()
+    return Stem.apply(
+        x, attributes, scale, shift, weight, scale_out, shift_out, row_weight, filled, epsilon, precision
+    )
+
+
+class Stem(torch.autograd.Function):
+    """The arguments of `stem` → e and the moments of both norms."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        attributes: Tensor,
+        scale: Tensor,
+        shift: Tensor,
+        weight: Tensor,
+        scale_out: Tensor,
+        shift_out: Tensor,
+        row_weight: Tensor | None,
+        filled: Tensor,
+        epsilon: float,
+        precision: str,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        x, attributes = x.float().contiguous(), attributes.float().contiguous()
+        (rows, channels), width = x.shape, weight.shape[0]
+        splits = _splits(x)
+        moments, moments_out = x.new_empty(3, channels), x.new_empty(3, width)
+        parts, parts_out = x.new_empty(3, splits, channels), x.new_empty(3, splits, width)
+        weighted = row_weight is not None
+        row_moments[(splits,)](x, parts, row_weight, filled, splits, channels, weighted, ROWS, block(channels))
+        features = x.new_empty(rows, width)
+        forward_stage[(1, splits)](
+            x,
+            0,
+            parts,
+            0,
+            parts.stride(0),
+            moments,
+            scale,
+            shift,
+            weight,
+            scale,
+            attributes,
+            0,
+            features,
+            0,
+            parts_out,
+            row_weight,
+            filled,
+            filled,
+            0,
+            0,
+            1.0,
+            0,
+            epsilon,
+            splits,
+            K=channels,
+            D=width,
+            WEIGHTED=weighted,
+            ACT=False,
+            BIAS=False,
+            RESIDUAL=True,
+            DROP=False,
+            GIVEN=False,
+            TRACK=True,
+            PRECISION=precision,
+            BLOCK_R=ROWS,
+            BLOCK_K=block(channels),
+            BLOCK_D=block(width),
+            PARTS=power_of_two(splits),
+            num_warps=WARPS,
+        )
+        e = torch.empty_like(features)
+        apply_norm[(-(-rows // ROWS),)](
+            features,
+            parts_out,
+            moments_out,
+            scale_out,
+            shift_out,
+            e,
+            filled,
+            epsilon,
+            rows,
+            width,
+            splits,
+            GIVEN=False,
+            BLOCK_N=ROWS,
+            BLOCK_D=block(width),
+            PARTS=power_of_two(splits),
+        )
+        ctx.save_for_backward(x, features, scale, shift, weight, scale_out, row_weight, filled, moments, moments_out)
+        ctx.epsilon, ctx.precision = epsilon, precision
+        ctx.mark_non_differentiable(moments, moments_out)
+        return e, moments, moments_out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        x, features, scale, shift, weight, scale_out, row_weight, filled, moments, moments_out = ctx.saved_tensors
+        gradient = gradient.contiguous()
+        (rows, channels), width = x.shape, weight.shape[0]
+        splits = _splits(x)
+        sizes = [weight.numel(), width, 2 * channels, 2 * width]
+        parts = x.new_empty(splits, sum(sizes))
+        linear, bias, sums, sums_out = parts.split(sizes, dim=1)
+        norm_sums[(splits,)](
+            gradient,
+            features,
+            moments_out,
+            sums_out,
+            parts.stride(0),
+            filled,
+            ctx.epsilon,
+            width,
+            splits,
+            BLOCK_N=ROWS,
+            BLOCK_D=block(width),
+        )
+        carried = torch.zeros_like(features)
+        pulled = torch.empty_like(x)
+        backward_stage[(1, splits)](
+            gradient,
+            sums_out,
+            features,
+            moments_out,
+            scale_out,
+            carried,
+            x,
+            0,
+            moments,
+            scale,
+            shift,
+            weight,
+            pulled,
+            sums,
+            linear,
+            bias,
+            parts.stride(0),
+            0,
+            row_weight,
+            filled,
+            filled,
+            0,
+            0,
+            1.0,
+            0,
+            ctx.epsilon,
+            splits,
+            K=channels,
+            D=width,
+            WEIGHTED=row_weight is not None,
+            ACT=False,
+            THROUGH_NORM=True,
+            ADD_CARRY=False,
+            WRITE_CARRY=True,
+            DROP=False,
+            PRECISION=ctx.precision,
+            BLOCK_R=ROWS,
+            BLOCK_K=block(channels),
+            BLOCK_D=block(width),
+            PARTS=power_of_two(splits),
+            num_warps=WARPS,
+        )
+        linear, _, sums, sums_out = parts.sum(0).split(sizes)
+        shift_sum, scale_sum = sums.view(2, *scale.shape)
+        shift_out_sum, scale_out_sum = sums_out.view(2, *scale_out.shape)
+        linear = linear.view_as(weight)
+        return None, carried, scale_sum, shift_sum, linear, scale_out_sum, shift_out_sum, None, None, None, None
+
+
+def _splits(x: Tensor) -> int:
+    return max(1, min(programs(x, 1), -(-x.shape[0] // ROWS)))

@@ -1,0 +1,42 @@
+"""The stem by Triton kernels against its equation: output, moments and every gradient."""
+
+import pytest
+import torch
+from on_device import DEVICE, needs_triton, relative
+
+from ckgconv.ops.stem import naive
+
+pytestmark = needs_triton
+
+
+@pytest.mark.parametrize(("rows", "channels", "width", "weighted"), [(150, 9, 20, True), (70, 22, 16, False)])
+def test_forward_and_backward(rows, channels, width, weighted):
+    from ckgconv.ops.stem import triton as fused
+
+    padding = 11
+    x = torch.rand(rows, channels, dtype=torch.float64) ** 4 * 20
+    weight = torch.randint(0, 4, (rows,)).double() if weighted else None
+    shapes = [(rows, width), (channels,), (channels,), (width, channels), (1, width), (1, width)]
+    exact = [torch.randn(shape, dtype=torch.float64).requires_grad_() for shape in shapes]
+    pulled = torch.randn(rows, width, dtype=torch.float64)
+    expected, *moments = naive.stem(x, *exact, weight, 1e-5)
+    wanted = torch.autograd.grad((expected * pulled).sum(), exact)
+
+    def padded(values):
+        return torch.cat([values, torch.full((padding, *values.shape[1:]), float("nan"), dtype=values.dtype)])
+
+    rough = [value.detach() for value in exact]
+    rough = [padded(rough[0]), *rough[1:]]
+    rough = [value.to(DEVICE, torch.float32).requires_grad_() for value in rough]
+    rough_weight = padded(weight).float().to(DEVICE) if weighted else None
+    filled = torch.tensor([rows], device=DEVICE)
+    found, *rough_moments = fused.stem(padded(x).float().to(DEVICE), *rough, rough_weight, filled, 1e-5)
+    assert relative(found[:rows], expected) < 2e-6
+    assert (found[rows:] == 0).all()
+    for mine, theirs in zip(rough_moments, moments, strict=True):
+        assert relative(mine, theirs.squeeze(1)) < 2e-6
+    gradients = torch.autograd.grad((found[:rows] * pulled.float().to(DEVICE)).sum(), rough)
+    assert (gradients[0][rows:] == 0).all()
+    assert relative(gradients[0][:rows], wanted[0]) < 2e-5
+    for mine, theirs in zip(gradients[1:], wanted[1:], strict=True):
+        assert relative(mine, theirs) < 5e-5
