@@ -26,7 +26,7 @@ def test_a_graph_beyond_memory_is_refused_with_the_sparse_support_named(free):
     large = pack(NONE, num_nodes=200_000)
     words = (
         r"All pairs of a graph of 200,000 nodes are 40,000,000,000, and their coordinates need about 3,040.0 GB; the "
-        r"device cpu has 8.0 GB free: choose support 'sparse_global' \(the same numbers\) or a number of hops"
+        r"device cpu has 8.0 GB free: choose support 'sparse_global' \(the same numbers\) or a number of hops\."
     )
     with pytest.raises(InputError, match=words):
         Encoding("rrwp", 4, 4, "global").coordinates(large, torch.float32)
@@ -48,7 +48,7 @@ def test_several_graphs_are_counted_graph_by_graph(free):
     graphs = packed(*[(40, random_edges(40, 60, seed)) for seed in range(20)])
     with pytest.raises(InputError, match=r"20 graphs of up to 40 nodes are 32,000, .*or smaller batches"):
         Encoding("rrwp", 4, 4, "global").coordinates(graphs, torch.float32)
-    with pytest.raises(InputError, match=r"free: choose smaller batches"):
+    with pytest.raises(InputError, match=r"free: choose fewer steps, or smaller batches\."):
         Encoding("rrwp", 4, 4, 2).coordinates(graphs, torch.float32)
     assert len(asked) == 2
 

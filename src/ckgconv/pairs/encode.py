@@ -91,10 +91,10 @@ class Encoding:
     def _way_out(self) -> str:
         """What to do where all pairs are too many."""
         if self.name != "rrwp":
-            return "choose encoding 'rrwp' with support 'sparse_global' or a number of hops, or smaller batches."
+            return "choose encoding 'rrwp' with support 'sparse_global' or a number of hops"
         if self.support == "global":
-            return "choose support 'sparse_global' (the same numbers) or a number of hops, or smaller batches."
-        return "choose smaller batches."
+            return "choose support 'sparse_global' (the same numbers) or a number of hops"
+        return "choose fewer steps"
 
     def _walks_sparsely(self, graphs: PackedGraphs) -> bool:
         if isinstance(self.support, int):

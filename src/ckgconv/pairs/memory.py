@@ -23,7 +23,7 @@ GIGABYTE = 1e9
 
 
 def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, distances: bool, remedy: str) -> None:
-    """Refuse graphs whose pairs cannot be stored; `distances`: SPD or RD, not walks; `remedy` ends the sentence."""
+    """Refuse graphs whose pairs cannot be stored; `distances`: SPD or RD, not walks; `remedy`: what to do."""
     size = dtype.itemsize
     per_pair, per_cell = 3 * 8 + 2 * channels * size, 8 * 8 if distances else 3 * size
     nodes, count = graphs.num_nodes, graphs.num_graphs
@@ -38,7 +38,7 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, distan
     require(
         free is None or needed <= free,
         f"All pairs of {which} are {pairs:,}, and their coordinates need about {needed / GIGABYTE:,.1f} GB; the device "
-        f"{graphs.node_graph.device} has {(free or 0) / GIGABYTE:,.1f} GB free: {remedy}",
+        f"{graphs.node_graph.device} has {(free or 0) / GIGABYTE:,.1f} GB free: {remedy}{', or smaller batches' if count > 1 else ''}.",
     )
 
 
