@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 
-from ckgconv.checks import require
+from ckgconv.checks import InputError
 from ckgconv.graphs import PackedGraphs
 
 # Bytes below which nobody asks: known from N and G alone, so that ordinary batches never wait for their device.
@@ -34,11 +34,13 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, distan
     widest, pairs = torch.stack([graphs.sizes.max(), graphs.sizes.square().sum()]).tolist()
     needed = pairs * per_pair + count * widest**2 * per_cell
     free = None if needed < SMALL else free_bytes(graphs.node_graph.device)
+    if free is None or needed <= free:
+        return
     which = f"a graph of {nodes:,} nodes" if count == 1 else f"{count} graphs of up to {widest:,} nodes"
-    require(
-        free is None or needed <= free,
+    raise InputError(
         f"All pairs of {which} are {pairs:,}, and their coordinates need about {needed / GIGABYTE:,.1f} GB; the device "
-        f"{graphs.node_graph.device} has {(free or 0) / GIGABYTE:,.1f} GB free: {remedy}{', or smaller batches' if count > 1 else ''}.",
+        f"{graphs.node_graph.device} has {free / GIGABYTE:,.1f} GB free: {remedy}"
+        + (", or smaller batches." if count > 1 else ".")
     )
 
 
