@@ -16,9 +16,9 @@ ROOMS = {
     "recipe": set(),
     "recipes": LEAF | {"recipe"},
     "data": LEAF | {"graphs", "recipe"},
-    "pe": LEAF | {"graphs"},
-    "pairs": LEAF | {"graphs", "pe"},
     "ops": set(),
+    "pe": LEAF | {"graphs"},
+    "pairs": LEAF | {"graphs", "pe", "ops"},
     # A recipe is plain data, so the network may read one: CKGCN.from_recipe.
     "nn": LEAF | {"graphs", "pairs", "ops", "recipe", "recipes"},
     "tasks": LEAF | {"graphs"},

@@ -81,6 +81,10 @@ class Pairs:
     support_size: Tensor  # [N] |supp(i)|, floating
     node_graph: Tensor  # [N] int64, the graph of each node
     row_weight: Tensor | None  # [R] how often a row counts in batch statistics; None: once each
+    # Only in batches of static capacity:
+    filled: Tensor | None = None  # [1] int64, rows from there on are padding; None: all rows are real
+    sender_ptr: Tensor | None = None  # [N + 1] sender j owns entries sender_ptr[j] … of `sender_rows`
+    sender_rows: Tensor | None = None  # [P] rows by sender, then receiver
 
     @property
     def num_pairs(self) -> int:
@@ -104,6 +108,8 @@ class GraphBatch:
     edge_row: Tensor  # [E'] int64, row in `pairs` of each edge that lies inside the support
     edge_features: Tensor | None  # [E', Fe] floating or int64
     position: Tensor | None  # [N, 2] node positions of superpixel graphs
+    node_filled: Tensor | None = None  # [1] int64, nodes from there on are padding; None: all nodes are real
+    node_weight: Tensor | None = None  # [N] 1 for a real node, 0 for padding; None: all nodes are real
 
     @property
     def num_graphs(self) -> int:

@@ -14,7 +14,8 @@ from rich.table import Table
 from ckgconv.checks import require
 from ckgconv.data import load
 from ckgconv.engine.batches import training_batches
-from ckgconv.engine.loop import Learner, training_step
+from ckgconv.engine.learner import Learner
+from ckgconv.engine.loop import training_step
 from ckgconv.engine.record import device_name, peak_memory_mb
 from ckgconv.engine.run import make_learner, named_or_saved
 from ckgconv.engine.setup import make_fabric

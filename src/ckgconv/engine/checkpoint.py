@@ -84,5 +84,6 @@ def restore_training(tensors: dict[str, Tensor], model: nn.Module, optimizer: to
     for key, value in tensors.items():
         if key.startswith("optimizer."):
             _, moment, name = key.split(".", 2)
-            device = value.device if moment == "step" else parameters[name].device
+            counts_on_device = moment != "step" or optimizer.defaults["capturable"]
+            device = parameters[name].device if counts_on_device else value.device
             optimizer.state[parameters[name]][moment] = value.to(device)

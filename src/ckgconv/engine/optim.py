@@ -17,8 +17,24 @@ START = 1e-7
 
 
 def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.AdamW:
-    """AdamW with the recipe's rate and decay on every parameter, biases and norms included."""
-    return torch.optim.AdamW(model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    """AdamW with the recipe's rate and decay on every parameter, biases and norms included.
+
+    On a GPU the rate and the count of steps live there too, so that a step can be captured.
+    """
+    parameters = list(model.parameters())
+    if not parameters[0].is_cuda:
+        return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    rate = torch.tensor(recipe.learning_rate, device=parameters[0].device)
+    return torch.optim.AdamW(parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True, capturable=True)
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """The rate of an epoch; in place where it lives on a GPU, since a captured step reads it there."""
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], torch.Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def learning_rate(epoch: int, recipe: TrainingRecipe) -> float:

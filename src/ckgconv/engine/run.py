@@ -21,7 +21,8 @@ from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset, load
 from ckgconv.data.tables import read_table
 from ckgconv.engine import checkpoint
-from ckgconv.engine.loop import Learner, evaluate, train_epoch
+from ckgconv.engine.learner import Learner
+from ckgconv.engine.loop import evaluate, train_epoch
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.record import TensorBoard, new_record, peak_memory_mb, write_record
 from ckgconv.engine.setup import make_fabric, seed_epoch
@@ -134,7 +135,7 @@ def train(
 
 def make_learner(fabric: Fabric, model: CKGCN, data: PackedDataset, recipe: Recipe) -> Learner:
     """Model, optimiser and data on the device of `fabric`."""
-    steps = optimizer(model, recipe.training)
+    steps = optimizer(model.to(fabric.device), recipe.training)
     wrapped, prepared = fabric.setup(model, steps)
     scale = unscaled()
     if recipe.training.scale_targets and data.y is not None and len(data.train):

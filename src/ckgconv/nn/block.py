@@ -52,9 +52,11 @@ class CKGConvBlock(nn.Module):
         small_normal(self.ffn_in.weight)
         small_normal(self.ffn_out.weight)
 
-    def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
-        x = self.convolution_norm(x + self._drop(self.convolution(x, psi, pairs, degree)))
-        x = self.ffn_norm(x + self._drop(self.ffn_out(F.gelu(self.ffn_in(x)))))
+    def forward(
+        self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor, node_weight: Tensor | None = None
+    ) -> Tensor:
+        x = self.convolution_norm(x + self._drop(self.convolution(x, psi, pairs, degree)), node_weight)
+        x = self.ffn_norm(x + self._drop(self.ffn_out(F.gelu(self.ffn_in(x)))), node_weight)
         return x
 
     def _drop(self, x: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from ckgconv.nn.conv import KernelConvolution
 from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, TypeEncoder
 from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
 from ckgconv.nn.kernel import GivenKernels, Kernel
+from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
@@ -105,10 +106,8 @@ class CKGCN(nn.Module):
             edge_attributes = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
         pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
         attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
-        h: Tensor = self.node_stem(attributes, batch.node_encoding)
-        for block, psi in zip(self.blocks, self.kernel(pair_features, batch.pairs), strict=True):
-            h = block(h, psi, batch.pairs, batch.degree)
-        return h
+        h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight)
+        return run_blocks(self.blocks, self.kernel, h, pair_features, batch)
 
     @torch.compiler.disable
     def prepare(self, data: Data) -> GraphBatch:

@@ -31,8 +31,13 @@ class Pool(nn.Module):
     def forward(self, x: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:
         if self.pooling == "none":
             return x
-        summed = x.new_zeros(node_ptr.shape[0] - 1, x.shape[1]).index_add(0, node_graph, x)
-        return summed if self.pooling == "sum" else summed / node_ptr.diff().unsqueeze(-1)
+        if x.is_cuda:
+            # Sums in a fixed order; nodes of padding lie behind the last graph.
+            wide = x if x.dtype == torch.float64 else x.float()
+            summed = torch.segment_reduce(wide, "sum", offsets=node_ptr, unsafe=True)
+        else:
+            summed = x.new_zeros(node_ptr.shape[0], x.shape[1]).index_add(0, node_graph, x)[:-1]
+        return summed if self.pooling == "sum" else summed / node_ptr.diff().clamp(min=1).unsqueeze(-1)
 
     def extra_repr(self) -> str:
         return self.pooling

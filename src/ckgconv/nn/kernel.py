@@ -10,7 +10,7 @@ Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C c
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -19,9 +19,12 @@ from torch.nn import functional as F
 from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
-from ckgconv.nn.norm import Group, NormName, make_norm
+from ckgconv.nn.norm import Group, NormName, WeightedBatchNorm, make_norm, running_moments, track
 from ckgconv.ops.dropout import dropout
+from ckgconv.ops.fused import draw_seed, fused
+from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
+from ckgconv.ops.total import several_processes
 
 Constraint = Literal["none", "softmax", "softplus"]
 
@@ -86,6 +89,8 @@ class Kernel(nn.Module):
         self.linear.reset_parameters()
 
     def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
+        if self.runs_fused(pair_features):
+            return tuple(split_rows(psi, pairs) for psi in self.all_layers(pair_features, pairs).unbind(0))
         first = self.blocks[0].norm_in if len(self.blocks) else self.norm
         shared = first.standardise(pair_features, pairs.row_weight)
         values: list[Tensor] = []
@@ -93,6 +98,43 @@ class Kernel(nn.Module):
             psi = self._evaluate(pair_features, first.finish(shared, group), pairs, group)
             values.extend(psi.unbind(0) if isinstance(group, slice) else [psi])
         return tuple(self._constrain(psi, pairs) for psi in values)
+
+    def runs_fused(self, pair_features: Tensor) -> bool:
+        """Whether `all_layers` can be called: batch norms, no constraint, and gradients in training only."""
+        plain = isinstance(self.norm, WeightedBatchNorm) and self.constraint == "none" and not several_processes()
+        return plain and fused(pair_features) and (self.training or not torch.is_grad_enabled())
+
+    def all_layers(self, pair_features: Tensor, pairs: Pairs) -> Tensor:
+        """ψ [L, R, C] of all layers by fused kernels; rows of padding are not written."""
+        from ckgconv.ops.kernel_mlp import triton as kernels
+
+        norms: list[Any] = [norm for block in self.blocks for norm in (block.norm_in, block.norm_out)]
+        linears = [linear for block in self.blocks for linear in (block.linear_in, block.linear_out)]
+        norms.append(self.norm)
+        stages = [
+            Stage(norm.scale, norm.shift, linear.weight, linear.bias)
+            for norm, linear in zip(norms, [*linears, self.linear], strict=True)
+        ]
+        epsilon = norms[0].epsilon
+        if not self.training:
+            moments = [running_moments(norm) for norm in norms]
+            return kernels.evaluated_kernel_mlp(pair_features, stages, moments, pairs.filled, epsilon)
+        mlp_dropout = self.blocks[0].dropout if len(self.blocks) else 0.0
+        # Padding alone needs no weights: the kernels stop at the filled rows.
+        weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
+        psi, batch_moments = kernels.kernel_mlp(
+            pair_features,
+            stages,
+            weight,
+            pairs.filled,
+            draw_seed(pair_features.device),
+            mlp_dropout,
+            self.kernel_dropout,
+            pairs.num_pairs,
+            epsilon,
+        )
+        track(norms, batch_moments)
+        return psi
 
     def _evaluate(self, x: Tensor, normalised: Tensor, pairs: Pairs, group: Group) -> Tensor:
         """ψ before its constraint, [R, C] for one group or [L, R, C] for all; x and Norm(x) of the first norm."""

@@ -40,8 +40,8 @@ class NodeStem(nn.Module):
         self.mix.reset_parameters(small_normal)
         self.norm.reset_parameters()
 
-    def forward(self, attributes: Tensor, node_encoding: Tensor) -> Tensor:
-        return self.norm(self.mix(attributes, self.encoding_norm(node_encoding)))
+    def forward(self, attributes: Tensor, node_encoding: Tensor, node_weight: Tensor | None = None) -> Tensor:
+        return self.norm(self.mix(attributes, self.encoding_norm(node_encoding, node_weight)), node_weight)
 
 
 class PairStem(nn.Module):
@@ -117,7 +117,8 @@ class PairPosition(nn.Module):
         nn.init.xavier_normal_(self.receiver.weight)
 
     def forward(self, position: Tensor, pairs: Pairs) -> Tensor:
-        return self.sender(position)[pairs.sender] + self.receiver(position)[pairs.receiver]
+        # Positions are gathered before they are projected: they need no gradient, so no sum over pairs comes back.
+        return self.sender(position[pairs.sender]) + self.receiver(position[pairs.receiver])
 
 
 class Mix(nn.Module):

@@ -1,0 +1,167 @@
+"""Steps as CUDA graphs: a whole training step, or a whole evaluation step, is one launch.
+
+The batches of an epoch lie on the device as a table of graph numbers. A step works on a batch that lies ready in one of
+two slots, while a second stream assembles the batch of the next step into the other: walks, supports and targets cost no
+time of their own. Two graphs, one per direction, are replayed in turn; a counter on the device says which row is next.
+
+A step that has been captured cannot change: batches that do not fit its capacity are refused, and the caller captures anew.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from ckgconv.checks import require
+from ckgconv.engine.learner import Learner
+from ckgconv.engine.static import Sample, Sizes, sample
+from ckgconv.pairs.padded import Capacity
+
+WARM_UPS = 2
+# An epoch that needs a little more than the ones before it should not capture anew.
+SLACK = 1.05
+
+
+class Replay:
+    """`work` on each of a table of batches.
+
+    Args:
+        learner: model and data on a GPU.
+        batches: [S, B] graph numbers on the host, -1 for none; others of the same shape may follow.
+        split: whose targets the samples carry.
+        work: from a sample to a value of fixed shape, kept for every step.
+    """
+
+    def __init__(
+        self, learner: Learner, batches: Tensor, split: str, sizes: Sizes, work: Callable[[Sample], Tensor]
+    ) -> None:
+        self.learner = learner
+        self.split = split
+        self.sizes = sizes
+        self.work = work
+        self.capacity = widened_capacity(sizes.needed(batches))
+        steps, width = batches.shape
+        device = learner.fabric.device
+        self.table = torch.full((steps + 1, width), -1, device=device)
+        self.counter = torch.zeros(1, dtype=torch.int64, device=device)
+        self.side = torch.cuda.Stream(device)
+        self.table[:steps] = batches.to(device)
+        self.slots = [self._sample(), self._sample()]
+        self.values = torch.zeros(0)
+        self.graphs = self._captured()
+
+    def fits(self, batches: Tensor) -> bool:
+        """Whether the batches can be run without capturing anew."""
+        same = batches.shape[0] == self.table.shape[0] - 1
+        return same and self.capacity.holds(self.sizes.needed(batches))
+
+    def run(self, batches: Tensor) -> Tensor:
+        """Values [S, …] of all steps."""
+        require(self.fits(batches), "The batches do not fit the captured step: capture it anew for them.")
+        self.table[:-1] = batches.to(self.table.device)
+        self.counter.zero_()
+        _copy(self.slots[0], self._sample())
+        for step in range(batches.shape[0]):
+            self.graphs[step % 2].replay()
+        return self.values.clone()
+
+    def _sample(self) -> Sample:
+        numbers = self.table.index_select(0, self.counter).squeeze(0)
+        return sample(self.learner, numbers, self.capacity, self.split)
+
+    def _step(self, slot: int) -> None:
+        """Work on one slot while the other is filled for the next step."""
+        main = torch.cuda.current_stream()
+        place = self.counter.clone()
+        self.counter.add_(1)
+        self.side.wait_stream(main)
+        with torch.cuda.stream(self.side):
+            _copy(self.slots[1 - slot], self._sample())
+        value = self.work(self.slots[slot])
+        if not self.values.numel():
+            self.values = value.new_zeros(self.table.shape[0] - 1, *value.shape)
+        self.values.index_copy_(0, place, value.unsqueeze(0))
+        main.wait_stream(self.side)
+
+    def _captured(self) -> list[torch.cuda.CUDAGraph]:
+        """One graph per slot, after steps that compile kernels and fill caches, and whose effects are undone."""
+        learner = self.learner
+        kept = _state(learner)
+        generator = torch.cuda.get_rng_state(learner.fabric.device)
+        stream = torch.cuda.Stream(learner.fabric.device)
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_UPS):
+                self.counter.zero_()
+                self._step(0)
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        graphs = []
+        pool = torch.cuda.graph_pool_handle()
+        for slot in (0, 1):
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, pool=pool):
+                self._step(slot)
+            graphs.append(graph)
+        _restore(learner, kept)
+        torch.cuda.set_rng_state(generator, learner.fabric.device)
+        return graphs
+
+
+def padded_table(batches: list[Tensor], width: int) -> Tensor:
+    """[S, width] graph numbers on the host; a shorter batch ends with -1."""
+    table = torch.full((len(batches), width), -1)
+    for row, batch in zip(table, batches, strict=True):
+        row[: batch.shape[0]] = batch
+    return table
+
+
+def widened_capacity(needed: Capacity) -> Capacity:
+    """A little more than needed."""
+    return Capacity(
+        graphs=needed.graphs,
+        nodes=int(needed.nodes * SLACK),
+        pairs=int(needed.pairs * SLACK),
+        edges=int(needed.edges * SLACK),
+        largest=needed.largest,
+    )
+
+
+def _copy(target: Sample, source: Sample) -> None:
+    """Into the tensors of a slot."""
+    for place, value in zip(_tensors(target), _tensors(source), strict=True):
+        place.copy_(value)
+
+
+def _tensors(value: Sample) -> list[Tensor]:
+    return [leaf for leaf in pytree.tree_leaves((value.batch, value.target)) if isinstance(leaf, Tensor)]
+
+
+@dataclass
+class _State:
+    model: dict[str, Tensor]
+    moments: list[tuple[Tensor, dict[str, Tensor]]]
+
+
+def _state(learner: Learner) -> _State:
+    state: Any = learner.optimizer.optimizer.state
+    return _State(
+        {name: value.clone() for name, value in learner.model.state_dict().items()},
+        [(parameter, {key: value.clone() for key, value in each.items()}) for parameter, each in state.items()],
+    )
+
+
+def _restore(learner: Learner, kept: _State) -> None:
+    """In place: captured steps read and write these very tensors."""
+    learner.model.load_state_dict(kept.model)
+    state: Any = learner.optimizer.optimizer.state
+    before = dict(kept.moments)
+    for parameter, each in state.items():
+        for key, value in each.items():
+            if parameter in before:
+                value.copy_(before[parameter][key])
+            else:
+                value.zero_()

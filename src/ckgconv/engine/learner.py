@@ -1,0 +1,71 @@
+"""All that a training step touches: model, optimiser, data and targets, on one device."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from lightning.fabric import Fabric
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ckgconv.data import PackedDataset
+from ckgconv.nn import CKGCN
+from ckgconv.ops.fused import fused
+from ckgconv.ops.total import total
+from ckgconv.recipe import TrainingRecipe
+from ckgconv.tasks.losses import LOSSES
+from ckgconv.tasks.scaling import TargetScale
+
+
+@dataclass
+class Learner:
+    """All that a step touches."""
+
+    fabric: Fabric
+    model: CKGCN
+    wrapped: Any  # the same model as Fabric runs it: precision and data parallelism
+    optimizer: Any
+    data: PackedDataset
+    scale: TargetScale
+    recipe: TrainingRecipe
+    replays: dict[str, Any] = field(default_factory=dict)  # captured steps: "train", and a split's name for evaluation
+
+    @property
+    def captures(self) -> bool:
+        """Whether steps run as CUDA graphs: one process on a GPU, float32 parameters, walks over whole graphs."""
+        encoding = self.model.encoding
+        whole = encoding.name == "rrwp" and encoding.support == "global"
+        return whole and self.fabric.world_size == 1 and fused(self.model.node_stem.norm.scale)
+
+    @property
+    def outputs(self) -> int:
+        return self.model.recipe.head.outputs
+
+    def batch(self, graphs: Tensor, data: PackedDataset | None = None) -> Data:
+        """Graphs of the learner's data or of other `data`, floating values in the precision of the parameters."""
+        dtype = self.model.node_stem.norm.scale.dtype
+        batch = (data or self.data).batch(graphs)
+        return batch.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
+
+    def forward(self, batch: Any) -> Tensor:
+        """Predictions in training; as Fabric runs the model only where processes share it, since it rounds outputs."""
+        with self.fabric.autocast():
+            prediction: Tensor = self.wrapped(batch) if self.fabric.world_size > 1 else self.model(batch)
+        return prediction
+
+    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """This process's share of the loss of a batch."""
+        target = self.scale.shrink(target) if self.recipe.scale_targets else target
+        return LOSSES[self.recipe.loss](prediction.to(wide(prediction)), target, total)
+
+    def predicted(self, batch: Any) -> Tensor:
+        """Predictions [M, T] in the units of the data; the model must be in evaluation mode."""
+        with torch.no_grad(), self.fabric.autocast():
+            prediction = self.model(batch)
+        prediction = prediction.to(wide(prediction))
+        return self.scale.restore(prediction) if self.recipe.scale_targets else prediction
+
+
+def wide(prediction: Tensor) -> torch.dtype:
+    """Losses and metrics are taken in float32 at least."""
+    return torch.float64 if prediction.dtype == torch.float64 else torch.float32

@@ -1,0 +1,105 @@
+"""All blocks of a network over its nodes, with the kernels of all layers given (Eq. 9, L times).
+
+One fused node pass where it applies, block after block elsewhere; the numbers are the same.
+
+Legend: L blocks, N nodes, P pairs, D width.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.nn.block import CKGConvBlock
+from ckgconv.nn.channels import Depthwise
+from ckgconv.nn.kernel import GivenKernels, Kernel, KernelValues
+from ckgconv.nn.norm import WeightedBatchNorm, running_moments, track
+from ckgconv.ops.fused import draw_seed, fused
+from ckgconv.ops.node_pass.naive import Block, Lists
+from ckgconv.ops.total import several_processes
+
+
+def run_blocks(
+    blocks: Sequence[CKGConvBlock], kernel: Kernel | GivenKernels, h: Tensor, pair_features: Tensor, batch: GraphBatch
+) -> Tensor:
+    """h⁰ [N, D] and pair features [R, D] → hᴸ [N, D]."""
+    pairs = batch.pairs
+    if not _runs_fused(blocks, h, pairs):
+        for block, psi in zip(blocks, kernel(pair_features, pairs), strict=True):
+            h = block(h, psi, pairs, batch.degree, batch.node_weight)
+        return h
+    if isinstance(kernel, Kernel) and kernel.runs_fused(pair_features):
+        stacked = kernel.all_layers(pair_features, pairs)
+    else:
+        stacked = _stacked(kernel(pair_features, pairs), pairs)
+    return _fused_blocks(blocks, h, stacked, batch)
+
+
+def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool:
+    """Depthwise convolutions, batch norms, every pair stored, and gradients in training only."""
+    plain = all(
+        isinstance(block.convolution_norm, WeightedBatchNorm) and isinstance(block.convolution.channels, Depthwise)
+        for block in blocks
+    )
+    alone = not pairs.has_zero_rows and not several_processes()
+    return plain and alone and fused(h) and (blocks[0].training or not torch.is_grad_enabled())
+
+
+def _stacked(values: Sequence[KernelValues], pairs: Pairs) -> Tensor:
+    """ψ [L, P, D] from layers of their own; the gradient of padding, which the node pass leaves open, becomes zero."""
+    stacked = torch.stack([psi.stored for psi in values])
+    if pairs.filled is None:
+        return stacked
+    real = torch.arange(stacked.shape[1], device=stacked.device) < pairs.filled
+    return torch.where(real.unsqueeze(-1), stacked, 0.0)
+
+
+def _fused_blocks(blocks: Sequence[CKGConvBlock], h: Tensor, psi: Tensor, batch: GraphBatch) -> Tensor:
+    from ckgconv.ops.node_pass import triton as kernels
+
+    lists = support_lists(batch)
+    fields = [_fields(block, h) for block in blocks]
+    norms: list[Any] = [norm for block in blocks for norm in (block.convolution_norm, block.ffn_norm)]
+    epsilon = norms[0].epsilon
+    if not blocks[0].training:
+        moments = torch.stack([running_moments(norm) for norm in norms]).view(len(blocks), 2, 3, -1)
+        return kernels.evaluated_node_pass(h, psi, lists, fields, moments, batch.node_filled, epsilon)
+    seed = draw_seed(h.device)
+    h, moments = kernels.node_pass(h, psi, lists, fields, batch.node_filled, seed, blocks[0].dropout, epsilon)
+    track(norms, moments.view(len(norms), 3, 1, -1))
+    return h
+
+
+def _fields(block: CKGConvBlock, h: Tensor) -> Block:
+    convolution, scaler = block.convolution, block.convolution.degree_scaler
+    first: Any = block.convolution_norm
+    second: Any = block.ffn_norm
+    return Block(
+        theta1=h.new_ones(h.shape[1]) if scaler is None else scaler.theta1,
+        theta2=h.new_zeros(h.shape[1]) if scaler is None else scaler.theta2,
+        weight=convolution.projection.weight,
+        bias=convolution.projection.bias,
+        scale=first.scale,
+        shift=first.shift,
+        weight_in=block.ffn_in.weight,
+        bias_in=block.ffn_in.bias,
+        weight_out=block.ffn_out.weight,
+        bias_out=block.ffn_out.bias,
+        scale_out=second.scale,
+        shift_out=second.shift,
+    )
+
+
+def support_lists(batch: GraphBatch) -> Lists:
+    """The support by receivers and by senders; sorted here unless the batch brings the order along."""
+    pairs = batch.pairs
+    rows, pointer = pairs.sender_rows, pairs.sender_ptr
+    if rows is None or pointer is None:
+        rows = torch.argsort(pairs.sender, stable=True)
+        nodes = torch.arange(pairs.rowptr.shape[0], device=rows.device)
+        pointer = torch.searchsorted(pairs.sender[rows], nodes)
+    receiver = pairs.receiver[rows]
+    size = pairs.support_size.float()
+    return Lists(pairs.rowptr, pairs.sender, pointer, rows, receiver, size, batch.degree.float())

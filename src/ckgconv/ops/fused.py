@@ -1,0 +1,66 @@
+"""The one rule by which fused kernels are chosen, and the precision they compute in.
+
+    device   dtype      what runs
+    cpu      any        plain torch
+    cuda     float64    plain torch
+    cuda     float32    Triton: fp32, or tf32 where torch's float32 matrix products may use it, or bf16 under autocast
+
+Storage is bfloat16 under autocast and float32 otherwise; sums, statistics and gradients of parameters are float32 always.
+"""
+
+import importlib.util
+from functools import cache
+
+import torch
+from torch import Tensor
+
+LEVELS = 2**16  # decisions of dropout have this resolution
+BUSY = 2  # programs per multiprocessor
+
+
+def fused(x: Tensor) -> bool:
+    """Whether an operation on x runs as a Triton kernel."""
+    return x.is_cuda and x.dtype in (torch.float32, torch.bfloat16) and _has_triton()
+
+
+def storage(x: Tensor) -> torch.dtype:
+    """The dtype in which large intermediate values are kept."""
+    return torch.bfloat16 if torch.is_autocast_enabled(x.device.type) else torch.float32
+
+
+def product_precision() -> str:
+    """How Triton multiplies float32 matrices: three products of tf32 parts keep the digits of float32."""
+    return "tf32x3" if torch.get_float32_matmul_precision() == "highest" else "tf32"
+
+
+def programs(x: Tensor) -> int:
+    """How many programs fill the device."""
+    if not x.is_cuda:
+        return 4  # Triton's interpreter
+    return BUSY * torch.cuda.get_device_properties(x.device).multi_processor_count
+
+
+def threshold(probability: float) -> tuple[int, float]:
+    """What 16 random bits must stay below for an entry to be kept, and the factor that keeps the expectation."""
+    level = round(LEVELS * (1 - probability))
+    return level, LEVELS / level if level else 0.0
+
+
+def draw_seed(device: torch.device) -> Tensor:
+    """[1] a seed for the masks of one pass, from torch's generator: new at each replay of a captured step too."""
+    return torch.randint(2**31, (1,), device=device)
+
+
+def power_of_two(number: int) -> int:
+    """The smallest power of two that is not below `number`."""
+    return 1 << max(number - 1, 0).bit_length()
+
+
+def block(channels: int) -> int:
+    """Width of the tile that holds so many channels; matrix units take 16 at least."""
+    return max(16, power_of_two(channels))
+
+
+@cache
+def _has_triton() -> bool:
+    return importlib.util.find_spec("triton") is not None

@@ -1,0 +1,1 @@
+"""The pairs pass: kernels of all layers; `naive` is the specification of `triton`."""

@@ -1,0 +1,339 @@
+"""Triton kernels of the pairs pass: one forward and one backward per stage of the chain, and the gradient of its input.
+
+Forward stage       y = r + drop( act(γ x̂ + β) Wᵀ + b ),  and the moments of y
+Backward stage      G = γ' ρ' ( g' - w/W Σg' - w/W ŷ Σ g'ŷ ) + G'        gradient at y, through the norm that reads it
+                    ∂W = Σ drop(G)ᵀ act     ∂b = Σ drop(G)
+                    g = (drop(G) W) ⊙ act'  gradient behind the norm of x, with its sums Σg = ∂β and Σ g x̂ = ∂γ
+Input gradient      ∂x = Σ_l γ_l ρ ( g_l - w/W Σg_l - w/W x̂ Σ g_l x̂ ) + G_l
+
+A program owns one group and every S-th tile of its rows: W stays on chip, and sums over rows leave as S parts that the
+next kernel adds up, in a fixed order. So no sum needs a launch of its own, and runs repeat bit for bit.
+
+Legend: L groups, R rows, K channels in, D channels out, S parts.
+"""
+
+# mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
+
+import triton
+import triton.language as tl
+
+from ckgconv.ops.parts import (
+    TINY,
+    kept,
+    merge_moments,
+    normal_distribution,
+    read_moments,
+    read_parts,
+    read_sums,
+    tile_moments,
+    write_moments,
+    write_parts,
+)
+
+
+@triton.jit
+def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
+    """[BLOCK_R] weights of rows; every real row counts once where none are given."""
+    if WEIGHTED:
+        return tl.load(row_weight + row, mask=real, other=0.0).to(tl.float32)
+    else:
+        return real.to(tl.float32)
+
+
+@triton.jit
+def row_moments(
+    x,
+    parts,
+    row_weight,
+    filled,
+    splits,
+    K: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """Parts [3, S, K] of the moments of x [R, K]."""
+    split = tl.program_id(0)
+    rows = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_K)
+    total = 0.0
+    mean = tl.zeros([BLOCK_K], tl.float32)
+    squares = tl.zeros([BLOCK_K], tl.float32)
+    for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
+        row = start + tl.arange(0, BLOCK_R)
+        real = row < rows
+        weight = row_weights(row_weight, row, real, WEIGHTED)
+        place = row[:, None] * K + columns[None, :]
+        values = tl.load(x + place, mask=real[:, None] & (columns < K)[None, :], other=0.0).to(tl.float32)
+        more, more_mean, more_squares = tile_moments(values, weight)
+        total, mean, squares = merge_moments(total, mean, squares, more, more_mean, more_squares)
+    write_parts(parts + split * K, splits * K, K, columns, total, mean, squares)
+
+
+@triton.jit
+def forward_stage(
+    x,
+    x_stride,
+    parts,
+    parts_stride,
+    parts_plane,
+    moments,
+    scale,
+    shift,
+    linear,
+    bias,
+    residual,
+    residual_stride,
+    y,
+    y_stride,
+    y_parts,
+    row_weight,
+    filled,
+    seed,
+    draw,
+    threshold,
+    factor,
+    dropped_rows,
+    epsilon,
+    splits,
+    K: tl.constexpr,
+    D: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    ACT: tl.constexpr,
+    RESIDUAL: tl.constexpr,
+    DROP: tl.constexpr,
+    GIVEN: tl.constexpr,
+    TRACK: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    group, split = tl.program_id(0), tl.program_id(1)
+    groups = tl.num_programs(0)
+    rows = tl.load(filled).to(tl.int32)
+    inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
+    moment = moments + group * K
+    if GIVEN:
+        total, mean, variance = read_moments(moment, groups * K, K, inner)
+    else:
+        total, mean, variance = read_parts(parts + group * parts_stride, parts_plane, splits, K, inner, PARTS)
+        if split == 0:
+            write_moments(moment, groups * K, K, inner, total, mean, variance)
+    gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
+    beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
+    slope = gamma / tl.sqrt(variance + epsilon)
+    storage = y.dtype.element_ty
+    cell = outer[None, :] * K + inner[:, None]
+    real_cell = (inner < K)[:, None] & (outer < D)[None, :]
+    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
+    offset = tl.load(bias + group * D + outer, mask=outer < D, other=0.0)
+    x += group.to(tl.int64) * x_stride
+    y += group.to(tl.int64) * y_stride
+    residual += group.to(tl.int64) * residual_stride
+    seed_value = tl.load(seed) + draw * groups + group
+    total_y = 0.0
+    around = tl.zeros([BLOCK_D], tl.float32)
+    sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
+    squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
+    for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
+        row = start + tl.arange(0, BLOCK_R)
+        real = row < rows
+        place = row[:, None] * K + inner[None, :]
+        values = tl.load(x + place, mask=real[:, None] & (inner < K)[None, :], other=0.0).to(tl.float32)
+        active = (values - mean[None, :]) * slope[None, :] + beta[None, :]
+        if ACT:
+            cumulative, _ = normal_distribution(active)
+            active = active * cumulative
+        out = tl.dot(active.to(storage), matrix, input_precision=PRECISION) + offset[None, :]
+        if DROP:
+            keep = kept(seed_value, row, threshold, BLOCK_R, BLOCK_D) | (row >= dropped_rows)[:, None]
+            out = tl.where(keep, tl.where(row >= dropped_rows, 1.0, factor)[:, None] * out, 0.0)
+        target = row[:, None] * D + outer[None, :]
+        inside = real[:, None] & (outer < D)[None, :]
+        if RESIDUAL:
+            out += tl.load(residual + target, mask=inside, other=0.0).to(tl.float32)
+        rounded = out.to(storage)
+        tl.store(y + target, rounded, mask=inside)
+        if TRACK:
+            weight = row_weights(row_weight, row, real, WEIGHTED)
+            centred = rounded.to(tl.float32)
+            if start == split * BLOCK_R:
+                # Any row of the part will do as origin: sums of squares around it lose no digits.
+                around = tl.sum(tl.where(row == start, 1.0, 0.0)[:, None] * centred, axis=0)
+            centred = centred - around[None, :]
+            total_y += tl.sum(weight, axis=0)
+            sums += centred * weight[:, None]
+            squares += centred * centred * weight[:, None]
+    if TRACK:
+        offset_y = tl.sum(sums, axis=0) / tl.maximum(total_y, TINY)
+        squares_y = tl.maximum(tl.sum(squares, axis=0) - offset_y * offset_y * total_y, 0.0)
+        part = y_parts + (group * splits + split) * D
+        write_parts(part, groups * splits * D, D, outer, total_y, around + offset_y, squares_y)
+
+
+@triton.jit
+def backward_stage(
+    g,
+    g_sums,
+    y,
+    y_moments,
+    y_scale,
+    carry,
+    x,
+    x_stride,
+    x_moments,
+    scale,
+    shift,
+    linear,
+    gx,
+    gx_sums,
+    linear_parts,
+    bias_parts,
+    part_stride,
+    group_stride,
+    row_weight,
+    filled,
+    seed,
+    draw,
+    threshold,
+    factor,
+    dropped_rows,
+    epsilon,
+    splits,
+    K: tl.constexpr,
+    D: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    ACT: tl.constexpr,
+    THROUGH_NORM: tl.constexpr,
+    ADD_CARRY: tl.constexpr,
+    WRITE_CARRY: tl.constexpr,
+    DROP: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    group, split = tl.program_id(0), tl.program_id(1)
+    groups = tl.num_programs(0)
+    rows = tl.load(filled).to(tl.int32)
+    inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
+    storage = gx.dtype.element_ty
+    if THROUGH_NORM:
+        total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
+        root_y = 1.0 / tl.sqrt(variance_y + epsilon)
+        slope_y = tl.load(y_scale + group * D + outer, mask=outer < D, other=0.0) * root_y
+        sum_g = read_sums(g_sums + group * D, splits, part_stride, D, outer, PARTS)
+        sum_gy = read_sums(g_sums + groups * D + group * D, splits, part_stride, D, outer, PARTS)
+        inverse_y = 1.0 / tl.maximum(total_y, TINY)
+    total, mean, variance = read_moments(x_moments + group * K, groups * K, K, inner)
+    root = 1.0 / tl.sqrt(variance + epsilon)
+    gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
+    beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
+    cell = outer[:, None] * K + inner[None, :]
+    real_cell = (outer < D)[:, None] & (inner < K)[None, :]
+    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
+    g += group.to(tl.int64) * group_stride
+    y += group.to(tl.int64) * group_stride
+    carry += group.to(tl.int64) * group_stride
+    x += group.to(tl.int64) * x_stride
+    gx += group.to(tl.int64) * group_stride
+    seed_value = tl.load(seed) + draw * groups + group
+    gradient_linear = tl.zeros([BLOCK_D, BLOCK_K], tl.float32)
+    gradient_bias = tl.zeros([BLOCK_D], tl.float32)
+    sum_x = tl.zeros([BLOCK_K], tl.float32)
+    sum_xx = tl.zeros([BLOCK_K], tl.float32)
+    for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
+        row = start + tl.arange(0, BLOCK_R)
+        real = row < rows
+        target = row[:, None] * D + outer[None, :]
+        inside = real[:, None] & (outer < D)[None, :]
+        pull = tl.load(g + target, mask=inside, other=0.0).to(tl.float32)
+        if THROUGH_NORM:
+            weight = row_weights(row_weight, row, real, WEIGHTED)
+            standard_y = (tl.load(y + target, mask=inside, other=0.0).to(tl.float32) - mean_y[None, :]) * root_y[
+                None, :
+            ]
+            share = weight[:, None] * inverse_y[None, :]
+            pull = (pull - share * (sum_g[None, :] + standard_y * sum_gy[None, :])) * slope_y[None, :]
+        if ADD_CARRY:
+            pull += tl.load(carry + target, mask=inside, other=0.0).to(tl.float32)
+        if WRITE_CARRY:
+            tl.store(carry + target, pull.to(storage), mask=inside)
+        if DROP:
+            keep = kept(seed_value, row, threshold, BLOCK_R, BLOCK_D) | (row >= dropped_rows)[:, None]
+            pull = tl.where(keep, tl.where(row >= dropped_rows, 1.0, factor)[:, None] * pull, 0.0)
+        gradient_bias += tl.sum(pull, axis=0)
+        pulled = pull.to(storage)
+        place = row[:, None] * K + inner[None, :]
+        there = real[:, None] & (inner < K)[None, :]
+        standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
+        active = standard * gamma[None, :] + beta[None, :]
+        back = tl.dot(pulled, matrix, input_precision=PRECISION)
+        if ACT:
+            cumulative, density = normal_distribution(active)
+            back = back * (cumulative + active * density)
+            active = active * cumulative
+        gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
+        rounded = back.to(storage)
+        tl.store(gx + place, rounded, mask=there)
+        back = rounded.to(tl.float32)
+        sum_x += tl.sum(back, axis=0)
+        sum_xx += tl.sum(back * standard, axis=0)
+    parts = split * part_stride
+    tl.store(linear_parts + parts + group * D * K + cell, gradient_linear, mask=real_cell)
+    tl.store(bias_parts + parts + group * D + outer, gradient_bias, mask=outer < D)
+    tl.store(gx_sums + parts + group * K + inner, sum_x, mask=inner < K)
+    tl.store(gx_sums + parts + groups * K + group * K + inner, sum_xx, mask=inner < K)
+
+
+@triton.jit
+def input_gradient(
+    g,
+    g_sums,
+    carry,
+    x,
+    moments,
+    scale,
+    gx,
+    group_stride,
+    row_weight,
+    filled,
+    epsilon,
+    R,
+    groups,
+    K: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    CARRY: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    tile = tl.program_id(0)
+    rows = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_K)
+    row = tile * BLOCK_R + tl.arange(0, BLOCK_R)
+    place = row[:, None] * K + columns[None, :]
+    there = (row < rows)[:, None] & (columns < K)[None, :]
+    pull = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
+    passed = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
+    sum_g = tl.zeros([BLOCK_K], tl.float32)
+    sum_gx = tl.zeros([BLOCK_K], tl.float32)
+    if tile * BLOCK_R < rows:
+        for group in range(groups):
+            gamma = tl.load(scale + group * K + columns, mask=columns < K, other=0.0)
+            start = tl.cast(group, tl.int64) * group_stride
+            pull += gamma[None, :] * tl.load(g + start + place, mask=there, other=0.0).to(tl.float32)
+            if CARRY:
+                passed += tl.load(carry + start + place, mask=there, other=0.0).to(tl.float32)
+            sum_g += gamma * tl.load(g_sums + group * K + columns, mask=columns < K, other=0.0)
+            sum_gx += gamma * tl.load(g_sums + (groups + group) * K + columns, mask=columns < K, other=0.0)
+        total, mean, variance = read_moments(moments, groups * K, K, columns)
+        root = 1.0 / tl.sqrt(variance + epsilon)
+        weight = row_weights(row_weight, row, row < rows, WEIGHTED)
+        share = weight[:, None] / tl.maximum(total, TINY)[None, :]
+        standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
+        passed += (pull - share * (sum_g[None, :] + standard * sum_gx[None, :])) * root[None, :]
+    # Rows beyond the filled ones get zeros: sums over all rows may follow.
+    tl.store(gx + place, passed, mask=(row < R)[:, None] & (columns < K)[None, :])

@@ -1,0 +1,289 @@
+"""The kernels ψ of all layers as one Triton launch per stage; the equation is in `naive`, the kernels in `kernels`.
+
+Kept for the backward pass: e and the output of every stage but the last, in the storage dtype. Normalised and activated
+values, dropout masks and ψ's own input are recomputed.
+
+Legend: L groups (layers), R rows, K channels in, D channels out, S parts.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ckgconv.ops.fused import block, power_of_two, product_precision, programs, storage, threshold
+from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
+from ckgconv.ops.kernel_mlp.naive import Stage
+
+FORWARD_ROWS = 64
+BACKWARD_ROWS = 64
+FIELDS = len(Stage._fields)
+
+
+class Settings(NamedTuple):
+    """What is not a tensor."""
+
+    mlp_dropout: float
+    kernel_dropout: float
+    dropped_rows: int
+    epsilon: float
+    storage: torch.dtype
+    precision: str
+
+    def drops(self, number: int, last: int) -> dict[str, Any]:
+        """Arguments of the dropout behind stage `number`."""
+        probability = self.kernel_dropout if number == last else self.mlp_dropout * (number % 2)
+        level, factor = threshold(probability)
+        arguments = {"draw": number, "threshold": level, "factor": factor, "dropped_rows": self.dropped_rows}
+        return {**arguments, "DROP": probability > 0}
+
+
+def kernel_mlp(
+    x: Tensor,
+    stages: Sequence[Stage],
+    row_weight: Tensor | None,
+    filled: Tensor | None,
+    seed: Tensor,
+    mlp_dropout: float,
+    kernel_dropout: float,
+    dropped_rows: int,
+    epsilon: float,
+) -> tuple[Tensor, Tensor]:
+    """ψ [L, R, D] of x [R, K] in training, and the moments [2B + 1, 3, L, K] (W, μ, σ²) of each stage's input.
+
+    Args:
+        row_weight: [R], None where each row counts once.
+        filled: [1] integer, rows from there on are padding: neither read nor written; None where all are real.
+        seed: [1] int64, of the dropout masks; rows from `dropped_rows` on are not dropped.
+    """
+    settings = Settings(mlp_dropout, kernel_dropout, dropped_rows, epsilon, storage(x), product_precision())
+    return KernelMLP.apply(
+        x, row_weight, _filled(x, filled), seed, settings, *(field for stage in stages for field in stage)
+    )
+
+
+def evaluated_kernel_mlp(
+    x: Tensor, stages: Sequence[Stage], moments: Sequence[Tensor], filled: Tensor | None, epsilon: float
+) -> Tensor:
+    """ψ [L, R, D] with given moments, for each stage [3, L, K] (·, μ, σ²); without gradient."""
+    filled = _filled(x, filled)
+    settings = Settings(0.0, 0.0, x.shape[0], epsilon, storage(x), product_precision())
+    outputs = _forward(x.contiguous(), None, filled, filled, settings, stages, None, moments)
+    return outputs[-1]
+
+
+class KernelMLP(torch.autograd.Function):
+    """x, row weights, filled rows, seed, settings and the four fields of each stage → ψ, moments."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        row_weight: Tensor | None,
+        filled: Tensor,
+        seed: Tensor,
+        settings: Settings,
+        *fields: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        x = x.contiguous()
+        stages = _stages(fields)
+        groups, channels = stages[0].scale.shape
+        moments = x.new_empty(len(stages), 3, groups, channels, dtype=torch.float32)
+        outputs = _forward(x, row_weight, filled, seed, settings, stages, moments, moments)
+        ctx.save_for_backward(x, row_weight, filled, seed, moments, *fields, *outputs[:-1])
+        ctx.settings = settings
+        ctx.mark_non_differentiable(moments)
+        return outputs[-1], moments
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        x, row_weight, filled, seed, moments, *rest = ctx.saved_tensors
+        stages = _stages(rest[: -(len(rest) // (FIELDS + 1))] if len(rest) > FIELDS else rest)
+        outputs = rest[FIELDS * len(stages) :]
+        gradient_x, gradients = _backward(
+            x, row_weight, filled, seed, ctx.settings, stages, moments, outputs, gradient.contiguous()
+        )
+        return gradient_x, None, None, None, None, *gradients
+
+
+def _stages(fields: Sequence[Tensor]) -> list[Stage]:
+    return [Stage(*fields[start : start + FIELDS]) for start in range(0, len(fields), FIELDS)]
+
+
+def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
+    return torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device) if filled is None else filled
+
+
+def _splits(x: Tensor, groups: int) -> int:
+    """S: all groups together fill the device, but no part is without rows."""
+    return max(1, min(programs(x) // groups, -(-x.shape[0] // FORWARD_ROWS)))
+
+
+def _forward(
+    x: Tensor,
+    row_weight: Tensor | None,
+    filled: Tensor,
+    seed: Tensor,
+    settings: Settings,
+    stages: Sequence[Stage],
+    track: Tensor | None,
+    moments: Sequence[Tensor] | Tensor,
+) -> list[Tensor]:
+    """Outputs [L, R, D] of every stage; `moments` are written where `track` is given, read otherwise."""
+    rows, channels = x.shape
+    groups, last = stages[0].scale.shape[0], len(stages) - 1
+    splits = _splits(x, groups)
+    parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
+    if track is not None:
+        row_moments[(splits,)](
+            x, parts, row_weight, filled, splits, channels, row_weight is not None, FORWARD_ROWS, block(channels)
+        )
+    values, state = x, x
+    outputs: list[Tensor] = []
+    for number, stage in enumerate(stages):
+        _, wide, narrow = stage.weight.shape
+        y = torch.empty(groups, rows, wide, dtype=settings.storage, device=x.device)
+        y_parts = x.new_empty(3, groups, splits, wide, dtype=torch.float32)
+        forward_stage[(groups, splits)](
+            values,
+            0 if values.dim() == 2 else values.stride(0),
+            parts,
+            0 if parts.shape[1] == 1 else splits * narrow,
+            parts.stride(0),
+            moments[number],
+            stage.scale,
+            stage.shift,
+            stage.weight,
+            stage.bias,
+            state,
+            0 if state.dim() == 2 else state.stride(0),
+            y,
+            y.stride(0),
+            y_parts,
+            row_weight,
+            filled,
+            seed,
+            **settings.drops(number, last),
+            epsilon=settings.epsilon,
+            splits=splits,
+            K=narrow,
+            D=wide,
+            WEIGHTED=row_weight is not None,
+            ACT=number < last,
+            RESIDUAL=number % 2 == 1,
+            GIVEN=track is None,
+            TRACK=track is not None and number < last,
+            PRECISION=settings.precision,
+            BLOCK_R=FORWARD_ROWS,
+            BLOCK_K=block(narrow),
+            BLOCK_D=block(wide),
+            PARTS=power_of_two(splits),
+        )
+        outputs.append(y)
+        values, parts = y, y_parts
+        if number % 2:
+            state = y
+    return outputs
+
+
+def _backward(
+    x: Tensor,
+    row_weight: Tensor | None,
+    filled: Tensor,
+    seed: Tensor,
+    settings: Settings,
+    stages: Sequence[Stage],
+    moments: Tensor,
+    outputs: Sequence[Tensor],
+    gradient: Tensor,
+) -> tuple[Tensor, list[Tensor]]:
+    """∂x, and the gradients of the fields of every stage."""
+    rows, channels = x.shape
+    groups, last = stages[0].scale.shape[0], len(stages) - 1
+    splits = _splits(x, groups)
+    sizes = [[stage.weight.numel(), stage.bias.numel(), 2 * stage.scale.numel()] for stage in stages]
+    width = sum(map(sum, sizes))
+    parts = x.new_empty(splits, width, dtype=torch.float32)
+    views = parts.split([size for each in sizes for size in each], dim=1)
+    pull = torch.empty(groups, rows, channels, dtype=settings.storage, device=x.device)
+    carry = torch.empty_like(pull) if last else pull
+    for number in range(last, -1, -1):
+        stage = stages[number]
+        final = number == last
+        following = stages[min(number + 1, last)]
+        values = outputs[number - 1] if number else x
+        _, wide, narrow = stage.weight.shape
+        backward_stage[(groups, splits)](
+            gradient if final else pull,
+            views[3 * min(number + 1, last) + 2],
+            gradient if final else outputs[number],
+            moments[min(number + 1, last)],
+            following.scale,
+            carry,
+            values,
+            0 if values.dim() == 2 else values.stride(0),
+            moments[number],
+            stage.scale,
+            stage.shift,
+            stage.weight,
+            pull,
+            views[3 * number + 2],
+            views[3 * number],
+            views[3 * number + 1],
+            width,
+            rows * wide,
+            row_weight,
+            filled,
+            seed,
+            **settings.drops(number, last),
+            epsilon=settings.epsilon,
+            splits=splits,
+            K=narrow,
+            D=wide,
+            WEIGHTED=row_weight is not None,
+            ACT=not final,
+            THROUGH_NORM=not final,
+            ADD_CARRY=number % 2 == 1 and number < last - 1,
+            WRITE_CARRY=number % 2 == 1,
+            PRECISION=settings.precision,
+            BLOCK_R=BACKWARD_ROWS,
+            BLOCK_K=block(narrow),
+            BLOCK_D=block(wide),
+            PARTS=power_of_two(splits),
+        )
+    sums = parts.sum(0).split([size for each in sizes for size in each])
+    gradient_x = torch.empty_like(x)
+    input_gradient[(-(-rows // FORWARD_ROWS),)](
+        pull,
+        sums[2],
+        carry,
+        x,
+        moments[0],
+        stages[0].scale,
+        gradient_x,
+        rows * channels,
+        row_weight,
+        filled,
+        settings.epsilon,
+        rows,
+        groups,
+        K=channels,
+        WEIGHTED=row_weight is not None,
+        CARRY=last > 0,
+        BLOCK_R=FORWARD_ROWS,
+        BLOCK_K=block(channels),
+    )
+    return gradient_x, _field_gradients(sums, stages)
+
+
+def _field_gradients(sums: Sequence[Tensor], stages: Sequence[Stage]) -> list[Tensor]:
+    """Gradients in the order of the fields: γ, β, W, b of each stage."""
+    gradients: list[Tensor] = []
+    for number, stage in enumerate(stages):
+        linear, bias, norm = sums[3 * number : 3 * number + 3]
+        shift, scale = norm.view(2, *stage.scale.shape)
+        gradients += [scale, shift, linear.view_as(stage.weight), bias.view_as(stage.bias)]
+    return gradients

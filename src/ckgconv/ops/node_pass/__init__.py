@@ -1,0 +1,1 @@
+"""The node pass: all blocks of a network; `naive` is the specification of `triton`."""

@@ -1,0 +1,294 @@
+"""Triton kernels of the node pass, backward: three per block.
+
+backward_ffn          G = gradient at v through the norm that reads it; ∂u, and its sums behind the norm of t
+backward_projection   G = gradient at t through its norm; ∂θ₁, ∂θ₂, ∂y
+backward_convolution  ∂x_j = G_j + Σ_i ψ_ij ⊙ ∂y_i / |supp(i)|;  ∂ψ_ij = x_j ⊙ ∂y_i / |supp(i)|
+
+A kernel ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of the matrices
+are left to one batched product over all blocks, for which the kernels write both factors.
+
+Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
+"""
+
+# mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
+
+import triton
+import triton.language as tl
+
+from ckgconv.ops.node_pass.forward import dropped
+from ckgconv.ops.parts import TINY, normal_distribution, read_moments, read_sums
+
+
+@triton.jit
+def norm_sums(
+    g,
+    v,
+    v_moments,
+    sums,
+    part_stride,
+    filled,
+    epsilon,
+    D,
+    splits,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """Parts of Σg and Σ g v̂, for the gradient that enters the last norm."""
+    split = tl.program_id(0)
+    nodes = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    total, mean, variance = read_moments(v_moments, D, D, columns)
+    root = 1.0 / tl.sqrt(variance + epsilon)
+    sum_g = tl.zeros([BLOCK_D], tl.float32)
+    sum_gv = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
+        node = start + tl.arange(0, BLOCK_N)
+        target = node[:, None] * D + columns[None, :]
+        inside = (node < nodes)[:, None] & (columns < D)[None, :]
+        pull = tl.load(g + target, mask=inside, other=0.0)
+        standard = (tl.load(v + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
+        sum_g += tl.sum(pull, axis=0)
+        sum_gv += tl.sum(pull * standard, axis=0)
+    tl.store(sums + split * part_stride + columns, sum_g, mask=columns < D)
+    tl.store(sums + split * part_stride + D + columns, sum_gv, mask=columns < D)
+
+
+@triton.jit
+def through_norm(
+    g, v, moments, scale, sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS: tl.constexpr
+):
+    """Gradient at v [BLOCK_N, BLOCK_D] from the gradient g behind its norm, whose sums are known."""
+    total, mean, variance = read_moments(moments, D, D, columns)
+    root = 1.0 / tl.sqrt(variance + epsilon)
+    slope = tl.load(scale + columns, mask=columns < D, other=0.0) * root
+    sum_g = read_sums(sums, splits, part_stride, D, columns, PARTS)
+    sum_gv = read_sums(sums + D, splits, part_stride, D, columns, PARTS)
+    share = 1.0 / tl.maximum(total, TINY)
+    standard = (tl.load(v + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
+    pull = tl.load(g + target, mask=inside, other=0.0)
+    pull = (pull - (sum_g[None, :] + standard * sum_gv[None, :]) * share[None, :]) * slope[None, :]
+    return tl.where(inside, pull, 0.0)
+
+
+@triton.jit
+def backward_ffn(
+    g,
+    v,
+    v_moments,
+    v_scale,
+    v_sums,
+    t,
+    t_moments,
+    t_scale,
+    t_shift,
+    t_sums,
+    part_stride,
+    linear_in,
+    bias_in,
+    linear_out,
+    gt,
+    u_kept,
+    hidden_kept,
+    gradient_hidden,
+    gradient_out,
+    filled,
+    seed,
+    draw,
+    level,
+    factor,
+    epsilon,
+    D,
+    H,
+    splits,
+    DROP: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    split = tl.program_id(0)
+    nodes = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    real_column = columns < D
+    total, mean, variance = read_moments(t_moments, D, D, columns)
+    root = 1.0 / tl.sqrt(variance + epsilon)
+    gamma = tl.load(t_scale + columns, mask=real_column, other=0.0)
+    offset = tl.load(t_shift + columns, mask=real_column, other=0.0)
+    sum_g = tl.zeros([BLOCK_D], tl.float32)
+    sum_gt = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
+        node = start + tl.arange(0, BLOCK_N)
+        real = node < nodes
+        inside = real[:, None] & real_column[None, :]
+        target = node[:, None] * D + columns[None, :]
+        pull = through_norm(
+            g, v, v_moments, v_scale, v_sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS
+        )
+        passed = pull
+        if DROP:
+            pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
+        tl.store(gradient_out + target, pull, mask=inside)
+        standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
+        u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
+        tl.store(u_kept + target, u, mask=inside)
+        for hidden in range(0, H, BLOCK_H):
+            inner = hidden + tl.arange(0, BLOCK_H)
+            there = (inner < H)[:, None] & real_column[None, :]
+            matrix_in = tl.load(linear_in + inner[:, None] * D + columns[None, :], mask=there, other=0.0)
+            n = tl.dot(u, tl.trans(matrix_in), input_precision=PRECISION)
+            n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
+            cumulative, density = normal_distribution(n)
+            cell = columns[:, None] * H + inner[None, :]
+            matrix_out = tl.load(linear_out + cell, mask=real_column[:, None] & (inner < H)[None, :], other=0.0)
+            back = tl.dot(pull, matrix_out, input_precision=PRECISION) * (cumulative + n * density)
+            place = node[:, None] * H + inner[None, :]
+            kept_place = real[:, None] & (inner < H)[None, :]
+            tl.store(hidden_kept + place, n * cumulative, mask=kept_place)
+            tl.store(gradient_hidden + place, back, mask=kept_place)
+            passed = tl.dot(back, matrix_in, passed, input_precision=PRECISION)
+        tl.store(gt + target, passed, mask=inside)
+        passed = tl.where(inside, passed, 0.0)
+        sum_g += tl.sum(passed, axis=0)
+        sum_gt += tl.sum(passed * standard, axis=0)
+    tl.store(t_sums + split * part_stride + columns, sum_g, mask=real_column)
+    tl.store(t_sums + split * part_stride + D + columns, sum_gt, mask=real_column)
+
+
+@triton.jit
+def backward_projection(
+    g,
+    t,
+    t_moments,
+    t_scale,
+    t_sums,
+    part_stride,
+    y,
+    support_size,
+    degree,
+    theta1,
+    theta2,
+    linear,
+    residual,
+    gradient_out,
+    scaled_kept,
+    gy,
+    theta_sums,
+    filled,
+    seed,
+    draw,
+    level,
+    factor,
+    epsilon,
+    D,
+    splits,
+    DROP: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    split = tl.program_id(0)
+    nodes = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    real_column = columns < D
+    first = tl.load(theta1 + columns, mask=real_column, other=0.0)
+    second = tl.load(theta2 + columns, mask=real_column, other=0.0)
+    cell = columns[:, None] * D + columns[None, :]
+    matrix = tl.load(linear + cell, mask=real_column[:, None] & real_column[None, :], other=0.0)
+    sum_first = tl.zeros([BLOCK_D], tl.float32)
+    sum_second = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
+        node = start + tl.arange(0, BLOCK_N)
+        real = node < nodes
+        inside = real[:, None] & real_column[None, :]
+        target = node[:, None] * D + columns[None, :]
+        pull = through_norm(
+            g, t, t_moments, t_scale, t_sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS
+        )
+        tl.store(residual + target, pull, mask=inside)
+        if DROP:
+            pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
+        tl.store(gradient_out + target, pull, mask=inside)
+        back = tl.dot(pull, matrix, input_precision=PRECISION)
+        values = tl.load(y + target, mask=inside, other=0.0)
+        root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
+        size = tl.maximum(tl.load(support_size + node, mask=real, other=1.0), 1.0)
+        scaler = first[None, :] + root[:, None] * second[None, :]
+        tl.store(scaled_kept + target, values * scaler, mask=inside)
+        tl.store(gy + target, back * scaler / size[:, None], mask=inside)
+        product = tl.where(inside, back * values, 0.0)
+        sum_first += tl.sum(product, axis=0)
+        sum_second += tl.sum(product * root[:, None], axis=0)
+    tl.store(theta_sums + split * part_stride + columns, sum_first, mask=real_column)
+    tl.store(theta_sums + split * part_stride + D + columns, sum_second, mask=real_column)
+
+
+@triton.jit
+def backward_convolution(
+    gy,
+    residual,
+    psi,
+    gpsi,
+    sender_ptr,
+    sender_rows,
+    sender_receiver,
+    v,
+    v_moments,
+    v_scale,
+    v_shift,
+    v_sums,
+    part_stride,
+    gx,
+    filled,
+    epsilon,
+    D,
+    splits,
+    NORM: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CHUNK: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    split = tl.program_id(0)
+    nodes = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    real_column = columns < D
+    if NORM:
+        total, mean, variance = read_moments(v_moments, D, D, columns)
+        root = 1.0 / tl.sqrt(variance + epsilon)
+        gamma = tl.load(v_scale + columns, mask=real_column, other=0.0)
+        offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
+    sum_g = tl.zeros([BLOCK_D], tl.float32)
+    sum_gv = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
+        node = start + tl.arange(0, BLOCK_N)
+        real = node < nodes
+        inside = real[:, None] & real_column[None, :]
+        target = node[:, None] * D + columns[None, :]
+        own = tl.load(v + target, mask=inside, other=0.0)
+        if NORM:
+            standard = (own - mean[None, :]) * root[None, :]
+            own = standard * gamma[None, :] + offset[None, :]
+        begin = tl.load(sender_ptr + node, mask=real, other=0).to(tl.int32)
+        length = tl.load(sender_ptr + node + 1, mask=real, other=0).to(tl.int32) - begin
+        summed = tl.load(residual + target, mask=inside, other=0.0)
+        for chunk in range(0, tl.max(length, axis=0), CHUNK):
+            place = chunk + tl.arange(0, CHUNK)
+            stored = place[None, :] < length[:, None]
+            entry = begin[:, None] + place[None, :]
+            row = tl.load(sender_rows + entry, mask=stored, other=0).to(tl.int32)
+            other = tl.load(sender_receiver + entry, mask=stored, other=0).to(tl.int32)
+            there = stored[:, :, None] & real_column[None, None, :]
+            cells = row[:, :, None] * D + columns[None, None, :]
+            kernel = tl.load(psi + cells, mask=there, other=0.0).to(tl.float32)
+            pull = tl.load(gy + other[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
+            tl.store(gpsi + cells, (own[:, None, :] * pull).to(gpsi.dtype.element_ty), mask=there)
+            summed += tl.sum(kernel * pull, axis=1)
+        tl.store(gx + target, summed, mask=inside)
+        if NORM:
+            summed = tl.where(inside, summed, 0.0)
+            sum_g += tl.sum(summed, axis=0)
+            sum_gv += tl.sum(summed * standard, axis=0)
+    if NORM:
+        tl.store(v_sums + split * part_stride + columns, sum_g, mask=real_column)
+        tl.store(v_sums + split * part_stride + D + columns, sum_gv, mask=real_column)

@@ -1,0 +1,238 @@
+"""Triton kernels of the node pass, forward: two per block.
+
+forward_convolution   y = 1/|supp| Σ x_j ⊙ ψ_ij;  t = x + drop( W (y ⊙ (θ₁ + √d θ₂)) + b )         and the moments of t
+forward_ffn           u = BN(t);  v = u + drop( W₂ GELU(W₁ u + b₁) + b₂ )                          and the moments of v
+
+At 740 nodes a launch is all latency, so a kernel ends only where the statistics of all nodes are needed. x of a block is
+never written: it is BN(v) of the block before, applied as it is read.
+
+Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
+"""
+
+# mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
+
+import triton
+import triton.language as tl
+
+from ckgconv.ops.parts import (
+    kept,
+    merge_moments,
+    normal_distribution,
+    read_moments,
+    read_parts,
+    tile_moments,
+    write_moments,
+    write_parts,
+)
+
+
+@triton.jit
+def read_norm(parts, moments, scale, splits, D, columns, epsilon, GIVEN: tl.constexpr, PARTS: tl.constexpr):
+    """μ and slope γ/√(σ² + ε) of a norm; the first program writes its moments down where they are new."""
+    if GIVEN:
+        total, mean, variance = read_moments(moments, D, D, columns)
+    else:
+        total, mean, variance = read_parts(parts, splits * D, splits, D, columns, PARTS)
+        if tl.program_id(0) == 0:
+            write_moments(moments, D, D, columns, total, mean, variance)
+    return mean, tl.load(scale + columns, mask=columns < D, other=0.0) / tl.sqrt(variance + epsilon)
+
+
+@triton.jit
+def dropped(values, seed, rows, level, factor, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    return tl.where(kept(seed, rows, level, ROWS, COLUMNS), values * factor, 0.0)
+
+
+@triton.jit
+def forward_convolution(
+    v,
+    v_parts,
+    v_moments,
+    v_scale,
+    v_shift,
+    psi,
+    rowptr,
+    sender,
+    support_size,
+    degree,
+    theta1,
+    theta2,
+    linear,
+    bias,
+    y,
+    t,
+    t_parts,
+    filled,
+    seed,
+    draw,
+    level,
+    factor,
+    epsilon,
+    D,
+    splits,
+    NORM: tl.constexpr,
+    GIVEN: tl.constexpr,
+    TRACK: tl.constexpr,
+    DROP: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CHUNK: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    split = tl.program_id(0)
+    nodes = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    real_column = columns < D
+    if NORM:
+        mean, slope = read_norm(v_parts, v_moments, v_scale, splits, D, columns, epsilon, GIVEN, PARTS)
+        offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
+    first = tl.load(theta1 + columns, mask=real_column, other=0.0)
+    second = tl.load(theta2 + columns, mask=real_column, other=0.0)
+    cell = columns[None, :] * D + columns[:, None]
+    matrix = tl.load(linear + cell, mask=real_column[:, None] & real_column[None, :], other=0.0)
+    added = tl.load(bias + columns, mask=real_column, other=0.0)
+    total_t = 0.0
+    mean_t = tl.zeros([BLOCK_D], tl.float32)
+    squares_t = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
+        node = start + tl.arange(0, BLOCK_N)
+        real = node < nodes
+        begin = tl.load(rowptr + node, mask=real, other=0).to(tl.int32)
+        length = tl.load(rowptr + node + 1, mask=real, other=0).to(tl.int32) - begin
+        summed = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
+        for chunk in range(0, tl.max(length, axis=0), CHUNK):
+            place = chunk + tl.arange(0, CHUNK)
+            stored = place[None, :] < length[:, None]
+            row = begin[:, None] + place[None, :]
+            other = tl.load(sender + row, mask=stored, other=0).to(tl.int32)
+            there = stored[:, :, None] & real_column[None, None, :]
+            kernel = tl.load(psi + row[:, :, None] * D + columns[None, None, :], mask=there, other=0.0).to(tl.float32)
+            values = tl.load(v + other[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
+            if NORM:
+                values = (values - mean[None, None, :]) * slope[None, None, :] + offset[None, None, :]
+            summed += tl.sum(kernel * values, axis=1)
+        size = tl.load(support_size + node, mask=real, other=1.0)
+        root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
+        summed = summed / tl.maximum(size, 1.0)[:, None]
+        inside = real[:, None] & real_column[None, :]
+        target = node[:, None] * D + columns[None, :]
+        tl.store(y + target, summed, mask=inside)
+        scaled = summed * (first[None, :] + root[:, None] * second[None, :])
+        out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
+        if DROP:
+            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
+        own = tl.load(v + target, mask=inside, other=0.0)
+        if NORM:
+            own = (own - mean[None, :]) * slope[None, :] + offset[None, :]
+        out += own
+        tl.store(t + target, out, mask=inside)
+        if TRACK:
+            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
+            total_t, mean_t, squares_t = merge_moments(total_t, mean_t, squares_t, more, more_mean, more_squares)
+    if TRACK:
+        write_parts(t_parts + split * D, splits * D, D, columns, total_t, mean_t, squares_t)
+
+
+@triton.jit
+def forward_ffn(
+    t,
+    t_parts,
+    t_moments,
+    scale,
+    shift,
+    linear_in,
+    bias_in,
+    linear_out,
+    bias_out,
+    v,
+    v_parts,
+    filled,
+    seed,
+    draw,
+    level,
+    factor,
+    epsilon,
+    D,
+    H,
+    splits,
+    GIVEN: tl.constexpr,
+    TRACK: tl.constexpr,
+    DROP: tl.constexpr,
+    PRECISION: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    BLOCK_H: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    split = tl.program_id(0)
+    nodes = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    real_column = columns < D
+    mean, slope = read_norm(t_parts, t_moments, scale, splits, D, columns, epsilon, GIVEN, PARTS)
+    offset = tl.load(shift + columns, mask=real_column, other=0.0)
+    added = tl.load(bias_out + columns, mask=real_column, other=0.0)
+    total_v = 0.0
+    mean_v = tl.zeros([BLOCK_D], tl.float32)
+    squares_v = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
+        node = start + tl.arange(0, BLOCK_N)
+        real = node < nodes
+        inside = real[:, None] & real_column[None, :]
+        target = node[:, None] * D + columns[None, :]
+        values = tl.load(t + target, mask=inside, other=0.0)
+        u = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
+        out = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
+        for hidden in range(0, H, BLOCK_H):
+            inner = hidden + tl.arange(0, BLOCK_H)
+            cell = inner[None, :] * D + columns[:, None]
+            there = (inner < H)[None, :] & real_column[:, None]
+            matrix = tl.load(linear_in + cell, mask=there, other=0.0)
+            n = tl.dot(u, matrix, input_precision=PRECISION)
+            n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
+            cumulative, _ = normal_distribution(n)
+            cell = columns[None, :] * H + inner[:, None]
+            there = (inner < H)[:, None] & real_column[None, :]
+            matrix = tl.load(linear_out + cell, mask=there, other=0.0)
+            out = tl.dot(n * cumulative, matrix, out, input_precision=PRECISION)
+        out += added[None, :]
+        if DROP:
+            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
+        out += u
+        tl.store(v + target, out, mask=inside)
+        if TRACK:
+            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
+            total_v, mean_v, squares_v = merge_moments(total_v, mean_v, squares_v, more, more_mean, more_squares)
+    if TRACK:
+        write_parts(v_parts + split * D, splits * D, D, columns, total_v, mean_v, squares_v)
+
+
+@triton.jit
+def apply_norm(
+    v,
+    v_parts,
+    v_moments,
+    scale,
+    shift,
+    x,
+    filled,
+    epsilon,
+    N,
+    D,
+    splits,
+    GIVEN: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    PARTS: tl.constexpr,
+):
+    """x = BN(v); zero in rows beyond the filled ones."""
+    nodes = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    mean, slope = read_norm(v_parts, v_moments, scale, splits, D, columns, epsilon, GIVEN, PARTS)
+    offset = tl.load(shift + columns, mask=columns < D, other=0.0)
+    node = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
+    target = node[:, None] * D + columns[None, :]
+    inside = (node < nodes)[:, None] & (columns < D)[None, :]
+    values = tl.load(v + target, mask=inside, other=0.0)
+    values = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
+    tl.store(x + target, values, mask=(node < N)[:, None] & (columns < D)[None, :])

@@ -1,0 +1,332 @@
+"""All blocks of a network over its nodes, five Triton launches per block; the equations are in `naive`.
+
+Kept for the backward pass: y, t and v of each block [N, D], and ψ. Everything else is recomputed.
+
+Legend: L blocks, N nodes, P pairs, D width, H hidden width, S parts (programs).
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ckgconv.ops.fused import block, power_of_two, product_precision, threshold
+from ckgconv.ops.node_pass.backward import backward_convolution, backward_ffn, backward_projection, norm_sums
+from ckgconv.ops.node_pass.forward import apply_norm, forward_convolution, forward_ffn
+from ckgconv.ops.node_pass.naive import Block, Lists
+
+NODES = 16  # rows of a tile: the least that matrix units take
+CHUNK = 8  # senders that are read at once
+HIDDEN = 64
+PROGRAMS = 128  # more parts would cost more to add up than they save
+FIELDS = len(Block._fields)
+SUMS = 6  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂
+
+
+class Settings(NamedTuple):
+    """What is not a tensor."""
+
+    dropout: float
+    epsilon: float
+    precision: str
+
+    def drops(self, number: int) -> dict[str, Any]:
+        """Arguments of the dropout of that number."""
+        level, factor = threshold(self.dropout)
+        return {"draw": number, "level": level, "factor": factor, "DROP": self.dropout > 0}
+
+
+def node_pass(
+    x: Tensor,
+    psi: Tensor,
+    lists: Lists,
+    blocks: Sequence[Block],
+    filled: Tensor | None,
+    seed: Tensor,
+    dropout: float,
+    epsilon: float,
+) -> tuple[Tensor, Tensor]:
+    """x [N, D], ψ [L, P, D] → x' of the last block [N, D], and the moments [L, 2, 3, D] (W, μ, σ²) of both norms.
+
+    Args:
+        filled: [1] integer, nodes from there on are padding and come out as zeros; None where all are real.
+        seed: [1] int64, of the dropout masks.
+    """
+    settings = Settings(dropout, epsilon, _precision(x))
+    fields = (field for each in blocks for field in each)
+    return NodePass.apply(x.float(), psi, _filled(x, filled), seed, settings, *lists, *fields)
+
+
+def evaluated_node_pass(
+    x: Tensor,
+    psi: Tensor,
+    lists: Lists,
+    blocks: Sequence[Block],
+    moments: Sequence[tuple[Tensor, Tensor]],
+    filled: Tensor | None,
+    epsilon: float,
+) -> Tensor:
+    """The same with given moments, two times [3, D] (·, μ, σ²) for each block; without gradient."""
+    settings = Settings(0.0, epsilon, _precision(x))
+    filled = _filled(x, filled)
+    return _forward(x.float().contiguous(), psi, filled, filled, settings, lists, blocks, moments, False)[0]
+
+
+class NodePass(torch.autograd.Function):
+    """x, ψ, filled nodes, seed, settings, the support and the fields of each block → x', moments."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, psi: Tensor, filled: Tensor, seed: Tensor, settings: Settings, *rest: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        x, psi = x.contiguous(), psi.contiguous()
+        lists, blocks = _unpacked(rest)
+        moments = torch.empty(len(blocks), 2, 3, x.shape[1], device=x.device)
+        out, kept = _forward(x, psi, filled, seed, settings, lists, blocks, moments, True)
+        ctx.save_for_backward(x, psi, filled, seed, moments, kept, *rest)
+        ctx.settings = settings
+        ctx.mark_non_differentiable(moments)
+        return out, moments
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        x, psi, filled, seed, moments, kept, *rest = ctx.saved_tensors
+        lists, blocks = _unpacked(rest)
+        gradient_x, gradient_psi, gradients = _backward(
+            x, psi, filled, seed, ctx.settings, lists, blocks, moments, kept, gradient.contiguous()
+        )
+        return gradient_x, gradient_psi, None, None, None, *([None] * len(lists)), *gradients
+
+
+def _precision(x: Tensor) -> str:
+    """Nodes are few: under autocast the products take tf32, not bfloat16."""
+    return "tf32" if torch.is_autocast_enabled(x.device.type) else product_precision()
+
+
+def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
+    return torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device) if filled is None else filled
+
+
+def _unpacked(rest: Sequence[Tensor]) -> tuple[Lists, list[Block]]:
+    fields = rest[len(Lists._fields) :]
+    blocks = [Block(*fields[start : start + FIELDS]) for start in range(0, len(fields), FIELDS)]
+    return Lists(*rest[: len(Lists._fields)]), blocks
+
+
+def _splits(nodes: int) -> int:
+    return min(PROGRAMS, -(-nodes // NODES))
+
+
+def _forward(
+    x: Tensor,
+    psi: Tensor,
+    filled: Tensor,
+    seed: Tensor,
+    settings: Settings,
+    lists: Lists,
+    blocks: Sequence[Block],
+    moments: Any,
+    track: bool,
+) -> tuple[Tensor, Tensor]:
+    """x', and y, t, v of each block [L, 3, N, D]; `moments` are written where `track`, read otherwise."""
+    nodes, width = x.shape
+    splits = _splits(nodes)
+    kept = torch.empty(len(blocks), 3, nodes, width, device=x.device)
+    parts = torch.empty(2, 3, splits, width, device=x.device)
+    tile = {"BLOCK_N": NODES, "BLOCK_D": block(width), "PARTS": power_of_two(splits)}
+    common = {"epsilon": settings.epsilon, "D": width, "splits": splits, **tile}
+    state = {"GIVEN": not track, "TRACK": track, "PRECISION": settings.precision}
+    source, previous = x, blocks[0]
+    for number, (each, kernel) in enumerate(zip(blocks, psi, strict=True)):
+        y, t, v = kept[number]
+        forward_convolution[(splits,)](
+            source,
+            parts[1],
+            moments[max(number - 1, 0)][1],
+            previous.scale_out,
+            previous.shift_out,
+            kernel,
+            lists.rowptr,
+            lists.sender,
+            lists.support_size,
+            lists.degree,
+            each.theta1,
+            each.theta2,
+            each.weight,
+            each.bias,
+            y,
+            t,
+            parts[0],
+            filled,
+            seed,
+            **settings.drops(2 * number),
+            **common,
+            **state,
+            NORM=number > 0,
+            CHUNK=CHUNK,
+        )
+        forward_ffn[(splits,)](
+            t,
+            parts[0],
+            moments[number][0],
+            each.scale,
+            each.shift,
+            each.weight_in,
+            each.bias_in,
+            each.weight_out,
+            each.bias_out,
+            v,
+            parts[1],
+            filled,
+            seed,
+            **settings.drops(2 * number + 1),
+            **common,
+            **state,
+            H=each.weight_in.shape[0],
+            BLOCK_H=HIDDEN,
+        )
+        source, previous = v, each
+    out = torch.empty_like(x)
+    last = moments[len(blocks) - 1][1]
+    apply_norm[(-(-nodes // NODES),)](
+        source,
+        parts[1],
+        last,
+        previous.scale_out,
+        previous.shift_out,
+        out,
+        filled,
+        N=nodes,
+        GIVEN=not track,
+        **common,
+    )
+    return out, kept
+
+
+def _backward(
+    x: Tensor,
+    psi: Tensor,
+    filled: Tensor,
+    seed: Tensor,
+    settings: Settings,
+    lists: Lists,
+    blocks: Sequence[Block],
+    moments: Tensor,
+    kept: Tensor,
+    gradient: Tensor,
+) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """∂x, ∂ψ and the gradients of the fields of every block."""
+    (nodes, width), layers = x.shape, len(blocks)
+    hidden = blocks[0].weight_in.shape[0]
+    splits = _splits(nodes)
+    gradient_psi = torch.empty_like(psi)
+    sums = torch.empty(splits, layers, SUMS, width, device=x.device)
+    # Both factors of each matrix's gradient, for all blocks; zero beyond the filled nodes, since products sum over them.
+    narrow = torch.zeros(4, layers, nodes, width, device=x.device)
+    wide = torch.zeros(2, layers, nodes, hidden, device=x.device)
+    out_kept, u_kept, projected_kept, scaled_kept = narrow
+    hidden_kept, gradient_hidden = wide
+    pull, residual, gy = torch.zeros(3, nodes, width, device=x.device)
+    common = {"epsilon": settings.epsilon, "D": width, "splits": splits, "BLOCK_N": NODES, "BLOCK_D": block(width)}
+    parts = power_of_two(splits)
+    stride = sums.stride(0)
+    norm_sums[(splits,)](gradient, kept[-1, 2], moments[-1, 1], sums[0, -1, 2], stride, filled, **common)
+    incoming = gradient
+    for number in range(layers - 1, -1, -1):
+        each, (y, t, v) = blocks[number], kept[number]
+        backward_ffn[(splits,)](
+            incoming,
+            v,
+            moments[number, 1],
+            each.scale_out,
+            sums[0, number, 2],
+            t,
+            moments[number, 0],
+            each.scale,
+            each.shift,
+            sums[0, number, 0],
+            stride,
+            each.weight_in,
+            each.bias_in,
+            each.weight_out,
+            residual,
+            u_kept[number],
+            hidden_kept[number],
+            gradient_hidden[number],
+            out_kept[number],
+            filled,
+            seed,
+            **settings.drops(2 * number + 1),
+            **common,
+            H=hidden,
+            PRECISION=settings.precision,
+            BLOCK_H=HIDDEN,
+            PARTS=parts,
+        )
+        backward_projection[(splits,)](
+            residual,
+            t,
+            moments[number, 0],
+            each.scale,
+            sums[0, number, 0],
+            stride,
+            y,
+            lists.support_size,
+            lists.degree,
+            each.theta1,
+            each.theta2,
+            each.weight,
+            residual,
+            projected_kept[number],
+            scaled_kept[number],
+            gy,
+            sums[0, number, 4],
+            filled,
+            seed,
+            **settings.drops(2 * number),
+            **common,
+            PRECISION=settings.precision,
+            PARTS=parts,
+        )
+        before = max(number - 1, 0)
+        backward_convolution[(splits,)](
+            gy,
+            residual,
+            psi[number],
+            gradient_psi[number],
+            lists.sender_ptr,
+            lists.sender_rows,
+            lists.sender_receiver,
+            kept[before, 2] if number else x,
+            moments[before, 1],
+            blocks[before].scale_out,
+            blocks[before].shift_out,
+            sums[0, before, 2],
+            stride,
+            pull,
+            filled,
+            **common,
+            NORM=number > 0,
+            CHUNK=CHUNK,
+        )
+        incoming = pull
+    return pull, gradient_psi, _field_gradients(sums.sum(0), narrow, wide)
+
+
+def _field_gradients(sums: Tensor, narrow: Tensor, wide: Tensor) -> list[Tensor]:
+    """Gradients in the order of the fields of each block."""
+    out_kept, u_kept, projected_kept, scaled_kept = narrow
+    hidden_kept, gradient_hidden = wide
+    weight = torch.bmm(projected_kept.mT, scaled_kept)
+    weight_in = torch.bmm(gradient_hidden.mT, u_kept)
+    weight_out = torch.bmm(out_kept.mT, hidden_kept)
+    bias_out, _, bias, _ = narrow.sum(2)
+    bias_in = gradient_hidden.sum(1)
+    gradients: list[Tensor] = []
+    for number, (shift, scale, shift_out, scale_out, theta1, theta2) in enumerate(sums.unbind(0)):
+        gradients += [theta1, theta2, weight[number], bias[number], scale, shift]
+        gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out[number], scale_out, shift_out]
+    return gradients

@@ -1,0 +1,108 @@
+"""Pieces that the Triton kernels share: GELU, moments of a batch, dropout.
+
+    GELU(n) = n Φ(n)        GELU'(n) = Φ(n) + n φ(n)
+
+Φ by the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a float32 sum; φ and Φ share
+one exponential, where the library's erf would take a second one.
+
+Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and are merged without cancellation:
+μ = Σ W_s μ_s / W, M₂ = Σ M₂_s + W_s (μ_s - μ)².
+"""
+
+import triton
+import triton.language as tl
+
+TINY = tl.constexpr(1e-30)
+
+
+@triton.jit
+def normal_distribution(n):
+    """Φ(n) and φ(n)."""
+    z = tl.abs(n) * 0.7071067811865476
+    t = 1.0 / (1.0 + 0.3275911 * z)
+    density = tl.exp(-z * z)
+    polynomial = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
+    tail = 0.5 * t * (0.254829592 + t * (-0.284496736 + t * polynomial)) * density
+    return tl.where(n >= 0, 1.0 - tail, tail), 0.3989422804014327 * density
+
+
+@triton.jit
+def tile_moments(values, weight):
+    """W, μ [D] and M₂ [D] of a tile [R, D] with weights [R]."""
+    total = tl.sum(weight, axis=0)
+    mean = tl.sum(values * weight[:, None], axis=0) / tl.maximum(total, TINY)
+    offset = values - mean[None, :]
+    return total, mean, tl.sum(offset * offset * weight[:, None], axis=0)
+
+
+@triton.jit
+def merge_moments(total, mean, squares, more, more_mean, more_squares):
+    """Moments of two sets of rows together."""
+    both = total + more
+    share = more / tl.maximum(both, TINY)
+    offset = more_mean - mean
+    return both, mean + offset * share, squares + more_squares + offset * offset * total * share
+
+
+@triton.jit
+def read_parts(parts, plane, count, channels, columns, PARTS: tl.constexpr):
+    """W, μ, σ² [D] from the parts [3, …, count, channels] of one group."""
+    part = tl.arange(0, PARTS)
+    inside = (part < count)[:, None] & (columns < channels)[None, :]
+    place = parts + part[:, None] * channels + columns[None, :]
+    weight = tl.load(place, mask=inside, other=0.0)
+    means = tl.load(place + plane, mask=inside, other=0.0)
+    squares = tl.load(place + 2 * plane, mask=inside, other=0.0)
+    total = tl.sum(weight, axis=0)
+    mean = tl.sum(weight * means, axis=0) / tl.maximum(total, TINY)
+    offset = means - mean[None, :]
+    variance = tl.sum(squares + weight * offset * offset, axis=0) / tl.maximum(total, TINY)
+    return total, mean, variance
+
+
+@triton.jit
+def write_parts(parts, plane, channels, columns, total, mean, squares):
+    """One part (W, μ, M₂) of `read_parts`."""
+    inside = columns < channels
+    tl.store(parts + columns, tl.zeros_like(mean) + total, mask=inside)
+    tl.store(parts + plane + columns, mean, mask=inside)
+    tl.store(parts + 2 * plane + columns, squares, mask=inside)
+
+
+@triton.jit
+def read_moments(moments, plane, channels, columns):
+    """W, μ, σ² [D] from resolved moments [3, …, channels] of one group."""
+    inside = columns < channels
+    total = tl.load(moments + columns, mask=inside, other=0.0)
+    mean = tl.load(moments + plane + columns, mask=inside, other=0.0)
+    return total, mean, tl.load(moments + 2 * plane + columns, mask=inside, other=1.0)
+
+
+@triton.jit
+def write_moments(moments, plane, channels, columns, total, mean, variance):
+    """Resolved moments of one group."""
+    inside = columns < channels
+    tl.store(moments + columns, total, mask=inside)
+    tl.store(moments + plane + columns, mean, mask=inside)
+    tl.store(moments + 2 * plane + columns, variance, mask=inside)
+
+
+@triton.jit
+def read_sums(sums, count, stride, channels, columns, PARTS: tl.constexpr):
+    """Σ over parts of rows [channels], `stride` apart."""
+    part = tl.arange(0, PARTS)
+    inside = (part < count)[:, None] & (columns < channels)[None, :]
+    return tl.sum(tl.load(sums + part[:, None] * stride + columns[None, :], mask=inside, other=0.0), axis=0)
+
+
+@triton.jit
+def kept(seed, rows, threshold, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """[ROWS, COLUMNS] whether an entry is kept: 16 of the bits that Philox (7 rounds) draws for (seed, row, column).
+
+    Recomputed in the backward pass from the same numbers; a call of Philox serves eight entries.
+    """
+    counter = rows[:, None] * (COLUMNS // 8) + tl.arange(0, COLUMNS // 8)[None, :]
+    a, b, c, d = tl.randint4x(seed, counter, n_rounds=7)
+    words = tl.join(tl.join(a, b), tl.join(c, d))
+    bits = tl.join(words & 0xFFFF, (words >> 16) & 0xFFFF)
+    return tl.reshape(bits, [ROWS, COLUMNS]) < threshold

@@ -1,0 +1,165 @@
+"""Batches of static capacity: whatever graphs a batch holds, its tensors have the same shapes.
+
+Every step here is a tensor operation of fixed shape on the device that holds the data, so a training step that starts from
+graph numbers can be captured as one CUDA graph. This is the only place that creates padding:
+
+- nodes, pairs and edges behind the filled ones are padding; at least one of each always is, and padding points to it;
+- padding has weight 0 in all statistics, belongs to no graph, and is not counted by any loss;
+- a graph number of -1 is a graph without nodes.
+
+Legend: G graphs, N nodes, P pairs, E edges: capacities, not counts.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.ops.walk import walk_coordinates
+from ckgconv.pairs.encode import Encoding
+from ckgconv.pe.walk import nonzero
+
+
+class GraphStore(Protocol):
+    """Packed graphs on a device (`ckgconv.data.PackedDataset`)."""
+
+    @property
+    def node_ptr(self) -> Tensor: ...
+    @property
+    def edge_ptr(self) -> Tensor: ...
+    @property
+    def edge_index(self) -> Tensor: ...
+    @property
+    def x(self) -> Tensor: ...
+    @property
+    def edge_attr(self) -> Tensor | None: ...
+    @property
+    def pos(self) -> Tensor | None: ...
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Shapes of a batch."""
+
+    graphs: int  # G
+    nodes: int  # N
+    pairs: int  # P
+    edges: int  # E
+    largest: int  # nodes of the largest graph
+
+    def holds(self, other: "Capacity") -> bool:
+        """Whether a batch of the other capacity fits."""
+        mine = (self.graphs, self.nodes, self.pairs, self.edges, self.largest)
+        theirs = (other.graphs, other.nodes, other.pairs, other.edges, other.largest)
+        return all(a >= b for a, b in zip(mine, theirs, strict=True))
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Rows of a packed array that a batch takes, at capacity."""
+
+    index: Tensor  # [M] row in the packed array; 0 for padding
+    owner: Tensor  # [M] place of its graph in the batch; G for padding
+    start: Tensor  # [G + 1] first row of each graph in the batch
+    real: Tensor  # [M] bool
+
+
+def ragged(pointers: Tensor, numbers: Tensor, capacity: int) -> Ragged:
+    """Rows pointers[g] … pointers[g + 1] - 1 for each g of `numbers` [G], one after the other."""
+    graph = numbers.clamp(min=0)
+    first = pointers[graph]
+    length = torch.where(numbers >= 0, pointers[graph + 1] - first, 0)
+    stop = length.cumsum(0)
+    place = torch.arange(capacity, device=numbers.device)
+    owner = torch.searchsorted(stop, place, right=True)
+    real = owner < numbers.shape[0]
+    safe = owner.clamp(max=numbers.shape[0] - 1)
+    index = torch.where(real, first[safe] + place - (stop - length)[safe], 0)
+    return Ragged(index, owner, torch.cat([stop.new_zeros(1), stop]), real)
+
+
+def padded_batch(
+    store: GraphStore, numbers: Tensor, capacity: Capacity, encoding: Encoding, dtype: torch.dtype
+) -> tuple[GraphBatch, Ragged]:
+    """Graphs of the given numbers [G] with RRWP coordinates and global support, and which nodes they are."""
+    nodes = ragged(store.node_ptr, numbers, capacity.nodes)
+    edges = ragged(store.edge_ptr, numbers, capacity.edges)
+    sizes = nodes.start.diff()
+    ends = store.edge_index[:, edges.index].long()
+    owner = edges.owner.clamp(max=capacity.graphs - 1)
+    weight = edges.real.to(dtype)
+    matrix = _transition(ends, owner, weight, capacity)
+    pair_stop = (sizes**2).cumsum(0)
+    pair_start = pair_stop - sizes**2
+    coordinates = walk_coordinates(matrix, sizes, pair_start, encoding.steps, capacity.pairs).to(dtype)
+    local = torch.arange(capacity.nodes, device=numbers.device) - nodes.start[nodes.owner.clamp(max=capacity.graphs)]
+    pairs = _global_pairs(nodes, local, sizes, pair_start, pair_stop[-1:], coordinates, capacity)
+    edge_row = torch.where(edges.real, pair_start[owner] + ends[0] * sizes[owner] + ends[1], capacity.pairs - 1)
+    diagonal = torch.where(nodes.real, pairs.rowptr[:-1] + local, capacity.pairs - 1)
+    degree = torch.zeros(capacity.nodes, dtype=dtype, device=numbers.device)
+    batch = GraphBatch(
+        node_features=widened(store.x[nodes.index], dtype),
+        node_encoding=coordinates[diagonal][:, 1:],
+        degree=degree.index_add(0, nodes.start[owner] + ends[0], weight),
+        node_ptr=nodes.start,
+        pairs=pairs,
+        edge_row=edge_row,
+        edge_features=None if store.edge_attr is None else widened(store.edge_attr[edges.index], dtype),
+        position=None if store.pos is None else widened(store.pos[nodes.index], dtype),
+        node_filled=nodes.start[-1:],
+        node_weight=nodes.real.to(dtype),
+    )
+    return batch, nodes
+
+
+def widened(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Features as [·, columns]: integers as int64, floats in the precision of the parameters."""
+    values = values.to(dtype) if values.is_floating_point() else values.long()
+    return values.unsqueeze(-1) if values.dim() == 1 else values
+
+
+def _transition(ends: Tensor, owner: Tensor, weight: Tensor, capacity: Capacity) -> Tensor:
+    """M [G, n, n] of edges with local ends [2, E]; edges of padding weigh nothing."""
+    largest = capacity.largest
+    cell = (owner * largest + ends[0]) * largest + ends[1]
+    flat = torch.zeros(capacity.graphs * largest**2, dtype=weight.dtype, device=cell.device)
+    # Sums of ones are exact in any order.
+    matrix = flat.index_add(0, cell, weight).view(capacity.graphs, largest, largest)
+    return matrix / nonzero(matrix.sum(-1, keepdim=True))
+
+
+def _global_pairs(
+    nodes: Ragged,
+    local: Tensor,
+    sizes: Tensor,
+    pair_start: Tensor,
+    filled: Tensor,
+    coordinates: Tensor,
+    capacity: Capacity,
+) -> Pairs:
+    """All pairs of each graph; every graph's list by senders is the transpose of that by receivers."""
+    owner = nodes.owner.clamp(max=capacity.graphs - 1)
+    reach = torch.where(nodes.real, sizes[owner], 0)
+    stop = reach.cumsum(0)
+    row = torch.arange(capacity.pairs, device=stop.device)
+    receiver = torch.searchsorted(stop, row, right=True).clamp(max=capacity.nodes - 1)
+    real = row < filled
+    graph = owner[receiver]
+    place = row - (stop - reach)[receiver]
+    sender = torch.where(real, nodes.start[graph] + place, capacity.nodes - 1)
+    transposed = torch.where(real, pair_start[graph] + place * sizes[graph] + local[receiver], row)
+    rowptr = torch.cat([stop.new_zeros(1), stop])
+    return Pairs(
+        rowptr=rowptr,
+        receiver=receiver,
+        sender=sender,
+        coordinates=coordinates,
+        support_size=reach.to(coordinates.dtype).clamp(min=1),
+        node_graph=nodes.owner,
+        row_weight=real.to(coordinates.dtype),
+        filled=filled,
+        sender_ptr=rowptr,
+        sender_rows=transposed,
+    )

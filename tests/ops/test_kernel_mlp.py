@@ -1,0 +1,114 @@
+"""The pairs pass as Triton kernels against its equation: output, moments and every gradient."""
+
+import pytest
+import torch
+from on_device import DEVICE, keep_mask, needs_triton, relative
+
+from ckgconv.ops.kernel_mlp import naive
+from ckgconv.ops.kernel_mlp.naive import Stage
+
+pytestmark = needs_triton
+
+
+def random_stages(groups, width, channels, blocks, dtype=torch.float64):
+    widths = [(width, width)] * (2 * blocks) + [(channels, width)]
+    return [
+        Stage(
+            1 + 0.2 * torch.randn(groups, inner, dtype=dtype),
+            0.2 * torch.randn(groups, inner, dtype=dtype),
+            torch.randn(groups, outer, inner, dtype=dtype) / inner**0.5,
+            torch.randn(groups, outer, dtype=dtype),
+        )
+        for outer, inner in widths
+    ]
+
+
+def leaves(x, stages, dtype, device):
+    x = x.to(device, dtype).requires_grad_()
+    stages = [Stage(*(field.to(device, dtype).requires_grad_() for field in stage)) for stage in stages]
+    return x, stages, [x, *(field for stage in stages for field in stage)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "groups", "blocks", "mlp_dropout", "kernel_dropout"),
+    [(150, 20, 3, 2, 0.0, 0.0), (70, 16, 2, 1, 0.1, 0.5), (33, 24, 1, 0, 0.0, 0.3), (65, 48, 2, 2, 0.3, 0.5)],
+)
+def test_forward_and_backward(rows, width, groups, blocks, mlp_dropout, kernel_dropout):
+    from ckgconv.ops.kernel_mlp import triton as fused
+
+    stages = random_stages(groups, width, width, blocks)
+    x = torch.randn(rows, width, dtype=torch.float64) * 2 + 1
+    weight = torch.randint(0, 4, (rows,)).double()
+    pulled = torch.randn(groups, rows, width, dtype=torch.float64)
+    seed = torch.tensor([12345])
+    limit = rows - 3
+    last = 2 * blocks
+
+    def drop(values, number):
+        probability = kernel_dropout if number == last else mlp_dropout
+        if probability == 0:
+            return values
+        masks = [keep_mask(12345 + number * groups + group, rows, width, probability) for group in range(groups)]
+        factor = torch.stack(masks).to(values)
+        factor[:, limit:] = 1
+        return values * factor
+
+    exact_x, exact_stages, exact = leaves(x, stages, torch.float64, "cpu")
+    expected, expected_moments = naive.kernel_mlp(exact_x, exact_stages, weight, drop, 1e-5)
+    wanted = torch.autograd.grad((expected * pulled).sum(), exact)
+
+    rough_x, rough_stages, rough = leaves(x, stages, torch.float32, DEVICE)
+    psi, moments = fused.kernel_mlp(
+        rough_x,
+        rough_stages,
+        weight.float().to(DEVICE),
+        None,
+        seed.to(DEVICE),
+        mlp_dropout,
+        kernel_dropout,
+        limit,
+        1e-5,
+    )
+    found = torch.autograd.grad((psi * pulled.float().to(DEVICE)).sum(), rough)
+    assert relative(psi, expected) < 2e-6
+    assert relative(moments, expected_moments) < 2e-6
+    for mine, theirs in zip(found, wanted, strict=True):
+        assert relative(mine, theirs) < 5e-5
+
+
+def test_padding_is_neither_read_nor_written():
+    from ckgconv.ops.kernel_mlp import triton as fused
+
+    stages = random_stages(2, 16, 16, 2)
+    x = torch.randn(90, 16, dtype=torch.float64)
+    filled = torch.tensor([71], device=DEVICE)
+    padded = x.clone()
+    padded[71:] = float("nan")
+    exact_x, exact_stages, exact = leaves(x[:71], stages, torch.float64, "cpu")
+    expected, _ = naive.kernel_mlp(exact_x, exact_stages, None, lambda values, number: values, 1e-5)
+    wanted = torch.autograd.grad(expected.square().mean(), exact)
+    rough_x, rough_stages, rough = leaves(padded, stages, torch.float32, DEVICE)
+    seed = torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    psi, _ = fused.kernel_mlp(rough_x, rough_stages, None, filled, seed, 0.0, 0.0, 90, 1e-5)
+    found = torch.autograd.grad(psi[:, :71].square().mean(), rough)
+    assert relative(psi[:, :71], expected) < 2e-6
+    assert (found[0][71:] == 0).all()
+    assert relative(found[0][:71], wanted[0]) < 2e-5
+    for mine, theirs in zip(found[1:], wanted[1:], strict=True):
+        assert relative(mine, theirs) < 5e-5
+
+
+def test_evaluation_takes_given_moments():
+    from ckgconv.ops.kernel_mlp import triton as fused
+
+    stages = random_stages(2, 16, 16, 1, torch.float32)
+    x = torch.randn(40, 16)
+    expected, moments = naive.kernel_mlp(x, stages, None, lambda values, number: values, 1e-5)
+    psi = fused.evaluated_kernel_mlp(
+        x.to(DEVICE),
+        [Stage(*(field.to(DEVICE) for field in stage)) for stage in stages],
+        moments.to(DEVICE),
+        None,
+        1e-5,
+    )
+    assert relative(psi, expected) < 2e-6
