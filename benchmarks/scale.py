@@ -3,8 +3,9 @@
     molecules    batches of 32 random molecule-like graphs, the ZINC recipe: dense global support, RRWP-21
     one graph    a single such graph with a target per node, RRWP-4, 2 blocks of width 32: each of the three supports
 
-A step is all of it: coordinates, forward, backward, update. Each case runs in a process of its own, so that its memory
-is its own; one that does not fit or is too slow is a row that says so, and larger ones of its kind are not tried.
+A step is all of it: coordinates, forward, backward, update. Its time is that of an epoch divided by its steps, run as
+training runs it, after an epoch that compiles and captures. Each case has a process, and so memory, of its
+own; one that does not fit or is too slow is a row that says so, and larger ones of its kind are not tried.
 
     python benchmarks/scale.py [--device cuda] [--precision tf32] [--limit-s 30] [--json out.json] [--figure out.png]
 """
@@ -27,7 +28,8 @@ from rich.table import Table
 
 from ckgconv import CKGCN, InputError, recipe
 from ckgconv.data.packed import PackedDataset, from_arrays
-from ckgconv.engine.loop import Learner, training_step
+from ckgconv.engine.learner import Learner
+from ckgconv.engine.loop import train_epoch
 from ckgconv.engine.record import commit, device_name, peak_memory_mb, versions
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
@@ -46,8 +48,6 @@ SERIES: dict[str, tuple[str | int, str, str]] = {
 }
 # Columns of the table that a measured row has.
 COLUMNS = ("stored_pairs", "step_ms", "epoch_s", "peak_memory_mb")
-# Steps before the timed ones: allocators, compilers and captured graphs settle.
-WARM_UP = 3
 # Seconds that a process may need to start, beside its steps.
 START = 180
 
@@ -74,7 +74,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--precision", default="32", help="32, tf32, bf16 or 64")
     parser.add_argument("--limit-s", type=float, default=30.0, help="a step that takes longer is not timed")
-    parser.add_argument("--steps", type=int, default=5, help="timed steps, of which the median is taken")
+    parser.add_argument("--steps", type=int, default=5, help="steps of an epoch")
     parser.add_argument("--molecule-sizes", type=int, nargs="*", default=MOLECULES)
     parser.add_argument("--graph-sizes", type=int, nargs="*", default=GRAPHS)
     parser.add_argument("--json", type=Path)
@@ -100,7 +100,9 @@ def in_own_process(case: dict[str, Any], options: argparse.Namespace) -> dict[st
     command = [sys.executable, __file__, "--case", json.dumps(case), "--device", options.device]
     command += ["--precision", options.precision, "--limit-s", str(options.limit_s), "--steps", str(options.steps)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=START + 3 * options.limit_s)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=START + 3 * options.steps * options.limit_s
+        )
     except subprocess.TimeoutExpired:
         return {"outcome": f"over {options.limit_s:g} s a step"}
     # A signal: the system ended it, as it does with a process that takes all memory.
@@ -119,57 +121,70 @@ def measure(case: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]
         # A refused allocation can be reported; a machine out of memory cannot.
         resource.setrlimit(resource.RLIMIT_DATA, (free_bytes(fabric.device) or -1, -1))
     torch.manual_seed(0)
-    chosen, data = task(case["series"], case["nodes"])
+    chosen, data = task(case["series"], case["nodes"], options.steps)
     before = peak_memory_mb(fabric.device)
     try:
         learner = make_learner(fabric, CKGCN.from_recipe(chosen), data, chosen)
-        times = step_times(learner, options)
+        step = step_seconds(learner, options)
         memory = peak_memory_mb(fabric.device) - before
-        pairs = learner.model.prepare(learner.batch(learner.data.train)).pairs.num_pairs
+        pairs = stored_pairs(learner)
+    except TooSlow:
+        return {"outcome": f"over {options.limit_s:g} s a step"}
     except InputError as refusal:
         return {"outcome": "refused as beyond memory", "sentence": str(refusal)}
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if "memory" not in str(error).lower():
             raise
         return {"outcome": "does not fit"}
-    if len(times) < options.steps:
-        return {"outcome": f"over {options.limit_s:g} s a step"}
-    step = statistics.median(times)
     found = {"step_ms": round(1e3 * step, 3), "peak_memory_mb": memory, "stored_pairs": pairs}
-    if len(data.train) == BATCH:
+    if data.num_graphs == BATCH:
         found["epoch_s"] = round(step * math.ceil(ZINC_TRAINING_GRAPHS / BATCH), 1)
     return found | {"device": device_name(fabric.device)}
 
 
-def step_times(learner: Learner, options: argparse.Namespace) -> list[float]:
-    """Seconds of each timed step; none where a warm step, or the sum of all, is beyond the limit."""
-    learner.wrapped.train()
-    times: list[float] = []
-    for _ in range(WARM_UP + options.steps):
-        wait(learner)
-        start = time.perf_counter()
-        training_step(learner, learner.data.train)
-        wait(learner)
-        times.append(time.perf_counter() - start)
+class TooSlow(Exception):
+    """A step took longer than the limit."""
+
+
+def step_seconds(learner: Learner, options: argparse.Namespace) -> float:
+    """Mean over the steps of the second epoch."""
+    steps = len(learner.data.train) // learner.recipe.batch_size
+    heard: list[float] = []
+
+    def tick(graphs: int, loss: float) -> None:
+        heard.append(time.perf_counter())
         # The first step compiles and is no measure.
-        if len(times) > 1 and times[-1] > options.limit_s:
-            return []
-    return times[WARM_UP:]
+        if len(heard) > 1 and heard[-1] - heard[-2] > options.limit_s:
+            raise TooSlow
+
+    train_epoch(learner, 0, tick)
+    heard.clear()
+    seconds: float = train_epoch(learner, 1, tick)["seconds"]
+    if seconds / steps > options.limit_s:
+        raise TooSlow
+    return seconds / steps
 
 
-def wait(learner: Learner) -> None:
-    if learner.fabric.device.type == "cuda":
-        torch.cuda.synchronize(learner.fabric.device)
+def stored_pairs(learner: Learner) -> int:
+    """Rows of the support of a batch; those of the dense one are known, and may not fit twice."""
+    data = learner.data
+    if learner.model.recipe.support == "global":
+        return int(data.node_ptr.diff().square().sum())
+    batch = learner.batch(torch.arange(data.num_graphs, device=learner.fabric.device))
+    return learner.model.prepare(batch).pairs.num_pairs
 
 
-def task(series: str, nodes: int) -> tuple[Recipe, PackedDataset]:
-    """Recipe and data of a case."""
+def task(series: str, nodes: int, steps: int) -> tuple[Recipe, PackedDataset]:
+    """Recipe and data of a case: an epoch is so many batches of the same graphs."""
     zinc = recipe("zinc")
     if series.startswith("32"):
-        return zinc, molecule_like(nodes, BATCH, node_targets=False)
+        data = molecule_like(nodes, BATCH, node_targets=False)
+        return zinc, replace(data, train=data.train.repeat(steps))
     head = replace(zinc.model.head, pooling="none")
     model = replace(zinc.model, blocks=2, width=32, steps=4, support=SERIES[series][0], head=head)
-    return replace(zinc, model=model), molecule_like(nodes, 1, node_targets=True)
+    data = molecule_like(nodes, 1, node_targets=True)
+    training = replace(zinc.training, batch_size=1)
+    return replace(zinc, model=model, training=training), replace(data, train=data.train.repeat(steps))
 
 
 def molecule_like(nodes: int, graphs: int, node_targets: bool) -> PackedDataset:
