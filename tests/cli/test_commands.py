@@ -15,6 +15,7 @@ import torch
 
 from ckgconv.cli import main, spread
 from ckgconv.cli.curve import sparkline
+from ckgconv.data import save_packed, zinc
 from ckgconv.engine import checkpoint
 
 SMALL = ["model.width=8", "model.blocks=2", "model.steps=3", "data.limit=12", "training.epochs=2"]
@@ -166,6 +167,40 @@ def test_data_commands(ckgconv, tmp_path):
     assert "15" in out
     code, _, err = ckgconv("data", "build", "zinc")
     assert (code, "nothing to build" in err) == (2, True)
+
+
+def test_nodes_of_one_large_graph(ckgconv):
+    settings = ["model.width=4", "model.steps=2", "model.support=1", "training.epochs=2"]
+    code, out, err = ckgconv("train", "large-sbm", "--set", *settings, "--json", "--device", "cpu")
+    assert code == 0, err
+    result = json.loads(out)
+    assert result["majority_predictor"] == pytest.approx(0.2, abs=0.03)
+    code, out, _ = ckgconv("evaluate", "runs/large-sbm-seed0", "--json")
+    assert json.loads(out)["value"] == pytest.approx(result["best"]["test"])
+    code, out, _ = ckgconv("predict", "runs/large-sbm-seed0", "large-sbm", "-o", "nodes.csv", "--embed", "--json")
+    assert json.loads(out) == {"out": "nodes.csv", "rows": 2000, "predicted": 2000, "invalid": 0}
+    rows = list(csv.DictReader(Path("nodes.csv").read_text().splitlines()))
+    assert [row["node"] for row in rows] == [str(node) for node in range(2000)]
+    assert sum(float(rows[0][f"prediction{place}"]) for place in range(5)) == pytest.approx(1)
+    assert {row["class"] for row in rows} <= set("01234")
+    assert all(math.isfinite(float(rows[0][f"embedding{place}"])) for place in range(4))
+    code, out, _ = ckgconv("data", "info", "large-sbm", "--json")
+    assert {"graphs": 1, "nodes": 2000, "train_nodes": 782}.items() <= json.loads(out).items()
+    code, out, _ = ckgconv("data", "build", "large-sbm", "--data-dir", "drawn")
+    assert (code, Path("drawn/large_sbm.npz").exists()) == (0, True)
+    code, out, _ = ckgconv("data", "list", "--json", "--data-dir", "elsewhere")
+    assert json.loads(out)["large-sbm"]["source"] == "generated here"
+
+
+def test_graphs_of_a_packed_data_set_are_predicted(ckgconv):
+    ckgconv("train", "zinc", "--set", *SMALL, "--json", "--device", "cpu")
+    save_packed(zinc().limited(5), Path("mine.npz"))
+    code, out, _ = ckgconv("predict", "runs/zinc-seed0", "mine.npz", "-o", "out.csv")
+    assert (code, "15 of 15 rows" in out) == (0, True)
+    rows = list(csv.DictReader(Path("out.csv").read_text().splitlines()))
+    assert list(rows[0]) == ["graph", "prediction"]
+    code, _, err = ckgconv("predict", "runs/zinc-seed0", "mine.npz", "--smiles", "s")
+    assert (code, "--smiles belongs to a CSV" in err) == (2, True)
 
 
 def test_bench(ckgconv):

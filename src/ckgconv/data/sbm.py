@@ -4,7 +4,7 @@
 
 CLUSTER: six communities, one labelled node in each; the label of a node is its community. PATTERN: five background
 communities and a planted random pattern, shared by 140 graphs; the label says who belongs to the pattern. The large
-graph: five communities of 400 nodes with 8 neighbours inside and 4 outside, one node in twenty labelled; its splits
+graph: five communities of 400 nodes with 6 neighbours inside and 2 outside, one node in twenty labelled; its splits
 are of nodes.
 
 The published notebooks set no seed, so PATTERN and CLUSTER equal the official ones in distribution, not one by one.
@@ -29,7 +29,7 @@ PATTERN_COMMUNITIES, PATTERN_INSIDE, PATTERN_BETWEEN = 5, 0.5, 0.35
 PATTERN_EDGE, PATTERN_FEATURES, PATTERNS = 0.5, 3, 100
 LARGE_COMMUNITIES, LARGE_SIZE = 5, 400
 # Neighbours of a node inside its community, and outside it; nodes of a community whose label is a feature.
-LARGE_INSIDE, LARGE_OUTSIDE, LARGE_LABELLED = 8, 4, 20
+LARGE_INSIDE, LARGE_OUTSIDE, LARGE_LABELLED = 6, 2, 20
 
 
 @dataclass(frozen=True)

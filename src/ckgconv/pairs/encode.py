@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
+from ckgconv.pairs.memory import check_memory
 from ckgconv.pairs.support import global_support, hop_support
 from ckgconv.pe import diagonal, pair_rwse, rd, rrwp, rwse, sparse_rrwp, sparse_rwse, spd
 from ckgconv.pe.layout import LARGEST_PADDED
@@ -66,9 +67,11 @@ class Encoding:
         return self.steps if self.name == "rrwp" else self.node_steps
 
     def coordinates(self, graphs: PackedGraphs, dtype: torch.dtype) -> Coordinates:
+        if self.name == "rrwp" and self._walks_sparsely(graphs):
+            return sparse_rrwp(graphs, self.steps, dtype=dtype)
+        check_memory(graphs, self.channels, dtype, self.name in ("spd", "rd"), self._way_out())
         if self.name == "rrwp":
-            walk = sparse_rrwp if self._walks_sparsely(graphs) else rrwp
-            return walk(graphs, self.steps, dtype=dtype)
+            return rrwp(graphs, self.steps, dtype=dtype)
         if self.name == "spd":
             return spd(graphs, self.steps)
         return rd(graphs, dtype) if self.name == "rd" else pair_rwse(graphs, self.steps, dtype)
@@ -84,6 +87,14 @@ class Encoding:
         if isinstance(self.support, int):
             return hop_support(graphs, coordinates, self.support, dtype)
         return global_support(graphs, coordinates, dtype)
+
+    def _way_out(self) -> str:
+        """What to do where all pairs are too many."""
+        if self.name != "rrwp":
+            return "choose encoding 'rrwp' with support 'sparse_global' or a number of hops"
+        if self.support == "global":
+            return "choose support 'sparse_global' (the same numbers) or a number of hops"
+        return "choose fewer steps"
 
     def _walks_sparsely(self, graphs: PackedGraphs) -> bool:
         if isinstance(self.support, int):

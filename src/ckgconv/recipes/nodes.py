@@ -6,22 +6,23 @@ from ckgconv.recipe import AttributeRecipe, DataRecipe, HeadRecipe, KernelRecipe
 def large_sbm() -> Recipe:
     """Communities of one block-model graph from a few labelled nodes; trains on two CPU cores in a minute or two.
 
-    The whole graph is one batch, so that an epoch is one step.
+    The whole graph is one batch, so that an epoch is one step; the running statistics of BatchNorm need over a hundred
+    of them before validation follows training.
     """
     return Recipe(
         name="large-sbm",
         data=DataRecipe("large-sbm"),
         model=ModelRecipe(
             width=16,
-            blocks=3,
+            blocks=2,
             node=AttributeRecipe("linear", (6,)),
             edge=AttributeRecipe("constant"),
             head=HeadRecipe("pyramid", "none", layers=2, outputs=5),
             kernel=KernelRecipe(blocks=1),
-            steps=4,
+            steps=3,
             support=2,
         ),
         training=TrainingRecipe(
-            "cross_entropy", "accuracy", epochs=80, warmup_epochs=5, batch_size=1, learning_rate=5e-3
+            "cross_entropy", "accuracy", epochs=150, warmup_epochs=5, batch_size=1, learning_rate=5e-3
         ),
     )

@@ -1,0 +1,114 @@
+"""Node tasks on one large graph: only the nodes of a split count in it."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from ckgconv import InputError, predict_packed, recipe, train
+from ckgconv.data import PackedDataset, from_pyg_masks
+from ckgconv.engine.baseline import majority_predictor, mean_predictor
+from ckgconv.engine.run import _check_data
+from ckgconv.recipe import Recipe
+from ckgconv.tasks.scaling import fitted
+
+NODES = 60
+
+
+def small(loss: str = "cross_entropy", metric: str = "accuracy", outputs: int = 3, **training) -> Recipe:
+    chosen = recipe("large-sbm")
+    model = replace(chosen.model, width=8, head=replace(chosen.model.head, outputs=outputs))
+    settings = {"epochs": 2, "warmup_epochs": 0, "loss": loss, "metric": metric, **training}
+    return replace(chosen, model=model, training=replace(chosen.training, **settings))
+
+
+def graph(y: torch.Tensor) -> Data:
+    """A ring with chords; nodes 0 … 19 train, 20 … 39 validate, 40 … 54 test, the rest count nowhere."""
+    nodes = torch.arange(NODES)
+    one_way = torch.cat([torch.stack([nodes, (nodes + jump) % NODES]) for jump in (1, 7)], dim=1)
+    masks = {
+        "train_mask": nodes < 20,
+        "val_mask": (nodes >= 20) & (nodes < 40),
+        "test_mask": (nodes >= 40) & (nodes < 55),
+    }
+    x = torch.rand(NODES, 6, generator=torch.Generator().manual_seed(0))
+    return Data(x=x, edge_index=torch.cat([one_way, one_way.flip(0)], dim=1), y=y, **masks)
+
+
+def dataset(y: torch.Tensor | None = None) -> PackedDataset:
+    return from_pyg_masks(graph(torch.arange(NODES) % 3 if y is None else y))
+
+
+def test_only_the_nodes_of_a_split_count_in_it():
+    y = torch.arange(NODES) % 3
+    elsewhere, here = y.clone(), y.clone()
+    elsewhere[20:] = (y[20:] + 1) % 3
+    here[:20] = (y[:20] + 1) % 3
+    runs = [train(small(), data=dataset(each), device="cpu") for each in (y, elsewhere, here)]
+    losses = [[entry["train_loss"] for entry in run.record["epochs"]] for run in runs]
+    assert losses[0] == losses[1] != losses[2]
+    predicted = predict_packed(runs[0], dataset()).classes
+    for name, rows in (("train", slice(0, 20)), ("val", slice(20, 40)), ("test", slice(40, 55))):
+        assert runs[0].evaluate(name) == pytest.approx((predicted[rows] == y[rows]).double().mean().item())
+
+
+@pytest.mark.parametrize(
+    ("loss", "metric", "outputs", "y"),
+    [
+        ("l1", "mae", 2, torch.rand(NODES, 2)),
+        ("l1", "mae", 1, torch.arange(NODES) - 5),
+        ("binary", "auroc", 2, torch.arange(2 * NODES).view(NODES, 2) // 2 % 2),
+        ("weighted_binary", "sbm_accuracy", 1, torch.arange(NODES) % 2),
+        ("weighted_cross_entropy", "sbm_accuracy", 3, torch.arange(NODES) % 3),
+    ],
+)
+def test_every_kind_of_node_target_trains(loss, metric, outputs, y):
+    run = train(small(loss, metric, outputs), data=dataset(y), device="cpu")
+    assert math.isfinite(run.record["epochs"][-1]["train_loss"])
+    assert math.isfinite(run.record["best"]["test"])
+    found = predict_packed(run, dataset(y))
+    assert found.values.shape == (NODES, outputs)
+    assert (found.classes is not None) == ("sbm" in metric)
+    if loss != "l1":
+        assert 0 <= found.values.min() <= found.values.max() <= 1
+
+
+def test_scale_and_baselines_are_those_of_the_nodes_of_their_split():
+    y = torch.arange(NODES).float()
+    run = train(small("l1", "mae", 1, epochs=1, scale_targets=True), data=dataset(y), device="cpu")
+    assert run.learner.scale.mean.tolist() == fitted(y[:20]).mean.tolist() == [9.5]
+    assert mean_predictor(run) == pytest.approx((y[40:55] - 9.5).mean().item())
+    assert majority_predictor(run) is None
+    classes = torch.arange(NODES) % 3
+    classes[:12] = 2
+    run = train(small(epochs=1), data=dataset(classes), device="cpu")
+    assert majority_predictor(run) == pytest.approx((classes[40:55] == 2).double().mean().item())
+    assert mean_predictor(run) is None
+    one = train(small("weighted_binary", "accuracy", 1, epochs=1), data=dataset((classes == 2).long()), device="cpu")
+    assert majority_predictor(one) == pytest.approx((classes[40:55] == 2).double().mean().item())
+
+
+def test_splits_without_nodes_and_undivided_graphs_are_refused():
+    data = dataset()
+    with pytest.raises(InputError, match="has no node in split 'val'"):
+        train(small(), data=replace(data, node_split=data.node_split.clamp(max=0)), device="cpu")
+    with pytest.raises(InputError, match="1 training graphs for 2 processes"):
+        _check_data(data, small(), processes=2)
+    untested = replace(data, node_split=data.node_split.where(data.node_split < 2, -1))
+    run = train(small(epochs=1), data=untested, device="cpu")
+    assert run.record["best"]["test"] is None
+    assert majority_predictor(run) is None
+
+
+def test_the_example_of_the_readme():
+    text = (Path(__file__).parents[2] / "README.md").read_text()
+    (example,) = [part for part in text.split("```") if "from_pyg_masks(graph)" in part]
+    example = example.removeprefix("python").replace("outputs=7", "outputs=3")
+    # A graph of any other width; two epochs are enough to see it run.
+    data = graph(torch.arange(NODES) % 3)
+    data.x = torch.rand(NODES, 11)
+    example = example.replace("train(replace(mine,", "train(replace(mine, training=small().training,")
+    exec(compile(example, "README.md", "exec"), {"graph": data, "small": small})

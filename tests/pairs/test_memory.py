@@ -1,0 +1,89 @@
+import pytest
+import torch
+from graphs_for_tests import packed, random_edges
+
+from ckgconv import CKGConv, InputError, pack
+from ckgconv.pairs import Encoding, memory
+
+NONE = torch.zeros(2, 0, dtype=torch.int64)
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """Sets the memory of every device; counts how often it is asked for."""
+    asked = []
+
+    def set_free(size, small=memory.SMALL):
+        monkeypatch.setattr(memory, "free_bytes", lambda device: asked.append(device) or size)
+        monkeypatch.setattr(memory, "SMALL", small)
+        return asked
+
+    return set_free
+
+
+def test_a_graph_beyond_memory_is_refused_with_the_sparse_support_named(free):
+    free(8e9)
+    large = pack(NONE, num_nodes=200_000)
+    words = (
+        r"All pairs of a graph of 200,000 nodes are 40,000,000,000, and their coordinates need about 3,040.0 GB; the "
+        r"device cpu has 8.0 GB free: choose support 'sparse_global' \(the same numbers\) or a number of hops\."
+    )
+    with pytest.raises(InputError, match=words):
+        Encoding("rrwp", 4, 4, "global").coordinates(large, torch.float32)
+    for name in ("spd", "rd", "pair_rwse"):
+        with pytest.raises(InputError, match="choose encoding 'rrwp' with support 'sparse_global'"):
+            Encoding(name, 4, 4, 2).coordinates(large, torch.float32)
+    for support in ("sparse_global", 2):
+        assert not Encoding("rrwp", 4, 4, support).coordinates(large, torch.float32).complete
+
+
+def test_the_layer_refuses_too(free):
+    free(8e9)
+    with pytest.raises(InputError, match="choose support 'sparse_global'"):
+        CKGConv(2, 2, pe="rrwp", steps=4, support="global")(torch.rand(50_000, 2), NONE)
+
+
+def test_several_graphs_are_counted_graph_by_graph(free):
+    asked = free(10**6, small=0)
+    graphs = packed(*[(40, random_edges(40, 60, seed)) for seed in range(20)])
+    with pytest.raises(InputError, match=r"20 graphs of up to 40 nodes are 32,000, .*or smaller batches"):
+        Encoding("rrwp", 4, 4, "global").coordinates(graphs, torch.float32)
+    with pytest.raises(InputError, match=r"free: choose fewer steps, or smaller batches\."):
+        Encoding("rrwp", 4, 4, 2).coordinates(graphs, torch.float32)
+    assert len(asked) == 2
+
+
+def test_what_is_needed_is_what_the_sentence_says(free):
+    graphs = packed((30, random_edges(30, 60, 0)))
+    exact = 900 * (24 + 2 * 5 * 8) + 900 * 3 * 8
+    free(exact, small=0)
+    assert Encoding("rrwp", 4, 4, "global").coordinates(graphs, torch.float64).complete
+    free(exact - 1, small=0)
+    with pytest.raises(InputError, match="30 nodes"):
+        Encoding("rrwp", 4, 4, "global").coordinates(graphs, torch.float64)
+
+
+def test_ordinary_batches_are_never_measured(free):
+    asked = free(0)
+    graphs = packed(*[(25, random_edges(25, 30, seed)) for seed in range(32)])
+    assert Encoding("rrwp", 21, 21, "global").coordinates(graphs, torch.float32).complete
+    assert not asked
+
+
+def test_free_memory_of_this_machine(monkeypatch):
+    def silent(name):
+        raise ValueError
+
+    cpu = torch.device("cpu")
+    assert 2**20 < memory.free_bytes(cpu) <= memory._physical_bytes()
+    assert memory.free_bytes(torch.device("meta")) is None
+    monkeypatch.setattr(memory.Path, "read_text", lambda *_, **__: "MemTotal: 1 kB\n")
+    assert memory.free_bytes(cpu) == memory._physical_bytes()
+    monkeypatch.setattr(memory.os, "sysconf", silent)
+    assert memory.free_bytes(cpu) is None
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_free_memory_of_a_gpu():
+    device = torch.device("cuda")
+    assert 0 < memory.free_bytes(device) <= torch.cuda.get_device_properties(device).total_memory
