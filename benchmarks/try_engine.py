@@ -10,12 +10,12 @@ import os
 from ckgconv.ops.kernel_mlp import triton as K
 if os.path.exists("/tmp/best.json"):
     best = json.load(open("/tmp/best.json"))
-    rows, warps, busy, tw, regs = best["f"][1]
+    rows, warps, busy, tw, st = best["f"][1]
     K.TILE_ROWS = rows; K.FORWARD_BUSY = busy
-    K.FORWARD = {"num_warps": warps, "num_stages": 1, "TILEWISE": bool(tw), **({"maxnreg": regs} if regs else {})}
-    K.BACKWARD_ROWS, warps, busy, tw, regs = best["b"][1]
+    K.FORWARD = {"num_warps": warps, "num_stages": st, "TILEWISE": bool(tw)}
+    K.BACKWARD_ROWS, warps, busy, tw, st = best["b"][1]
     K.BACKWARD_BUSY = busy
-    K.BACKWARD = {"num_warps": warps, "num_stages": 1, **({"maxnreg": regs} if regs else {})}
+    K.BACKWARD = {"num_warps": warps, "num_stages": st}
 name, precision = sys.argv[1], sys.argv[2]
 r = recipe(name)
 fabric = make_fabric("cuda", precision)

@@ -20,7 +20,8 @@ def make_fabric(device: str, precision: str) -> Fabric:
     check_choice("precision", precision, list(PRECISIONS))
     check_choice("device", device, ("auto", "cpu", "cuda"))
     require(device != "cuda" or torch.cuda.is_available(), "device is 'cuda', but torch sees no GPU: use --device cpu.")
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    # What autocast leaves in float32 may use tf32 beside it.
+    torch.set_float32_matmul_precision("high" if precision in ("tf32", "bf16") else "highest")
     processes = int(os.environ.get("WORLD_SIZE", os.environ.get("SLURM_NTASKS", "1")))
     nodes = int(os.environ.get("GROUP_WORLD_SIZE", os.environ.get("SLURM_NNODES", "1")))
     # Fabric advises on launchers and matrix precision; both are chosen here.

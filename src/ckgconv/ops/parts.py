@@ -2,12 +2,16 @@
 
     GELU(n) = n Φ(n)        GELU'(n) = Φ(n) + n φ(n)
 
-Φ by the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a float32 sum; φ and Φ share
-one exponential, where the library's erf would take a second one.
+For float32 values Φ is the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a float32
+sum; φ and Φ share one exponential. For values that are kept as bfloat16, Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵)) by the
+hardware's tanh, with coefficients fitted to Φ: its error in GELU, 7·10⁻⁴ at most, is below bfloat16's own rounding, and it
+takes 8 instructions in place of 25, which is what a stage of the pairs pass is made of.
 
 Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and are merged without cancellation:
 μ = Σ W_s μ_s / W, M₂ = Σ M₂_s + W_s (μ_s - μ)².
 """
+
+# mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
 
 import triton
 import triton.language as tl
@@ -24,6 +28,43 @@ def normal_distribution(n):
     polynomial = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
     tail = 0.5 * t * (0.254829592 + t * (-0.284496736 + t * polynomial)) * density
     return tl.where(n >= 0, 1.0 - tail, tail), 0.3989422804014327 * density
+
+
+@triton.jit
+def rough_tanh(n):
+    """tanh(c₀ n + c₁ n³ + c₂ n⁵), and the slope of its argument; beyond |n| = 6 it is ±1 in any case."""
+    square = tl.minimum(n * n, 36.0)
+    argument = n * (0.79750528 + square * (0.03700802 - 0.00035190239 * square))
+    slope = 0.79750528 + square * (0.11102406 - 0.00175951195 * square)
+    value = tl.inline_asm_elementwise(
+        "tanh.approx.f32 $0, $1;", "=f, f", [argument], dtype=tl.float32, is_pure=True, pack=1
+    )
+    return value, slope
+
+
+@triton.jit
+def gelu(n, ROUGH: tl.constexpr):
+    """GELU(n)."""
+    if ROUGH:
+        value, _ = rough_tanh(n)
+        half = 0.5 * n
+        return half + half * value
+    else:
+        cumulative, _ = normal_distribution(n)
+        return n * cumulative
+
+
+@triton.jit
+def gelu_and_slope(n, ROUGH: tl.constexpr):
+    """GELU(n) and GELU'(n)."""
+    if ROUGH:
+        value, slope = rough_tanh(n)
+        cumulative = 0.5 + 0.5 * value
+        active = n * cumulative
+        return active, cumulative + active * (1.0 - value) * slope
+    else:
+        cumulative, density = normal_distribution(n)
+        return n * cumulative, cumulative + n * density
 
 
 @triton.jit

@@ -19,9 +19,10 @@ import triton.language as tl
 
 from ckgconv.ops.parts import (
     TINY,
+    gelu,
+    gelu_and_slope,
     kept,
     merge_moments,
-    normal_distribution,
     read_moments,
     read_parts,
     read_sums,
@@ -152,8 +153,7 @@ def forward_stage(
         values = tl.load(x + place, mask=real[:, None] & (inner < K)[None, :], other=0.0).to(tl.float32)
         active = (values - mean[None, :]) * slope[None, :] + beta[None, :]
         if ACT:
-            cumulative, _ = normal_distribution(active)
-            active = active * cumulative
+            active = gelu(active, storage == tl.bfloat16)
         out = tl.dot(active.to(storage), matrix, input_precision=PRECISION) + offset[None, :]
         if DROP:
             keep = kept(seed_value, row, threshold, BLOCK_R, BLOCK_D) | (row >= dropped_rows)[:, None]
@@ -162,22 +162,23 @@ def forward_stage(
         inside = real[:, None] & (outer < D)[None, :]
         if RESIDUAL:
             out += tl.load(residual + target, mask=inside, other=0.0).to(tl.float32)
-        rounded = out.to(storage)
-        tl.store(y + target, rounded, mask=inside)
+        tl.store(y + target, out.to(storage), mask=inside)
         if TRACK:
-            weight = row_weights(row_weight, row, real, WEIGHTED)
-            centred = rounded.to(tl.float32)
             if start == split * BLOCK_R:
                 # Any row of the part will do as origin: sums of squares around it lose no digits.
-                around = tl.sum(tl.where(row == start, 1.0, 0.0)[:, None] * centred, axis=0)
-            centred = centred - around[None, :]
+                around = tl.sum(tl.where(row == start, 1.0, 0.0)[:, None] * out, axis=0)
+            centred = tl.where(real[:, None], out - around[None, :], 0.0)
+            weight = row_weights(row_weight, row, real, WEIGHTED)
             total_y += tl.sum(weight, axis=0)
+            weighted = centred
+            if WEIGHTED:
+                weighted = centred * weight[:, None]
             if TILEWISE:
-                sums += tl.sum(centred * weight[:, None], axis=0)
-                squares += tl.sum(centred * centred * weight[:, None], axis=0)
+                sums += tl.sum(weighted, axis=0)
+                squares += tl.sum(weighted * centred, axis=0)
             else:
-                sums += centred * weight[:, None]
-                squares += centred * centred * weight[:, None]
+                sums += weighted
+                squares += weighted * centred
     if TRACK:
         if not TILEWISE:
             sums = tl.sum(sums, axis=0)
@@ -222,6 +223,7 @@ def backward_stage(
     WEIGHTED: tl.constexpr,
     ACT: tl.constexpr,
     THROUGH_NORM: tl.constexpr,
+    PLAIN: tl.constexpr,
     ADD_CARRY: tl.constexpr,
     WRITE_CARRY: tl.constexpr,
     DROP: tl.constexpr,
@@ -240,10 +242,12 @@ def backward_stage(
         total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
         root_y = 1.0 / tl.sqrt(variance_y + epsilon)
         slope_y = tl.load(y_scale + group * D + outer, mask=outer < D, other=0.0) * root_y
+        # G = slope g - w (constant + factor (y - μ)).
         sum_g = read_sums(g_sums + group * D, splits, part_stride, D, outer, PARTS)
         sum_gy = read_sums(g_sums + groups * D + group * D, splits, part_stride, D, outer, PARTS)
-        inverse_y = 1.0 / tl.maximum(total_y, TINY)
-    total, mean, variance = read_moments(x_moments + group * K, groups * K, K, inner)
+        constant = slope_y * sum_g / tl.maximum(total_y, TINY)
+        factor_y = slope_y * root_y * sum_gy / tl.maximum(total_y, TINY)
+    _, mean, variance = read_moments(x_moments + group * K, groups * K, K, inner)
     root = 1.0 / tl.sqrt(variance + epsilon)
     gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
     beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
@@ -267,12 +271,10 @@ def backward_stage(
         inside = real[:, None] & (outer < D)[None, :]
         pull = tl.load(g + target, mask=inside, other=0.0).to(tl.float32)
         if THROUGH_NORM:
+            centred_y = tl.load(y + target, mask=inside, other=0.0).to(tl.float32) - mean_y[None, :]
+            shared = centred_y * factor_y[None, :] + constant[None, :]
             weight = row_weights(row_weight, row, real, WEIGHTED)
-            standard_y = (tl.load(y + target, mask=inside, other=0.0).to(tl.float32) - mean_y[None, :]) * root_y[
-                None, :
-            ]
-            share = weight[:, None] * inverse_y[None, :]
-            pull = (pull - share * (sum_g[None, :] + standard_y * sum_gy[None, :])) * slope_y[None, :]
+            pull = pull * slope_y[None, :] - shared * weight[:, None]
         if ADD_CARRY:
             pull += tl.load(carry + target, mask=inside, other=0.0).to(tl.float32)
         if WRITE_CARRY:
@@ -280,28 +282,26 @@ def backward_stage(
         if DROP:
             keep = kept(seed_value, row, threshold, BLOCK_R, BLOCK_D) | (row >= dropped_rows)[:, None]
             pull = tl.where(keep, tl.where(row >= dropped_rows, 1.0, factor)[:, None] * pull, 0.0)
-        gradient_bias += tl.sum(pull, axis=0)
+        if not PLAIN:
+            gradient_bias += tl.sum(pull, axis=0)
         pulled = pull.to(storage)
         place = row[:, None] * K + inner[None, :]
         there = real[:, None] & (inner < K)[None, :]
-        standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
-        active = standard * gamma[None, :] + beta[None, :]
+        centred = tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]
+        active = centred * (gamma * root)[None, :] + beta[None, :]
         back = tl.dot(pulled, matrix, input_precision=PRECISION)
         if ACT:
-            cumulative, density = normal_distribution(active)
-            back = back * (cumulative + active * density)
-            active = active * cumulative
+            active, slope = gelu_and_slope(active, storage == tl.bfloat16)
+            back = back * slope
         gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
-        rounded = back.to(storage)
-        tl.store(gx + place, rounded, mask=there)
-        back = rounded.to(tl.float32)
+        tl.store(gx + place, back.to(storage), mask=there)
         sum_x += tl.sum(back, axis=0)
-        sum_xx += tl.sum(back * standard, axis=0)
+        sum_xx += tl.sum(back * centred, axis=0)
     parts = split * part_stride
     tl.store(linear_parts + parts + group * D * K + cell, gradient_linear, mask=real_cell)
     tl.store(bias_parts + parts + group * D + outer, gradient_bias, mask=outer < D)
     tl.store(gx_sums + parts + group * K + inner, sum_x, mask=inner < K)
-    tl.store(gx_sums + parts + groups * K + group * K + inner, sum_xx, mask=inner < K)
+    tl.store(gx_sums + parts + groups * K + group * K + inner, sum_xx * root, mask=inner < K)
 
 
 @triton.jit

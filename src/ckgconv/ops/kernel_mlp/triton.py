@@ -252,6 +252,8 @@ def _backward(
             WEIGHTED=row_weight is not None,
             ACT=not final,
             THROUGH_NORM=not final,
+            # A bias right before a norm has no effect, and so no gradient.
+            PLAIN=number % 2 == 0 and not final,
             ADD_CARRY=number % 2 == 1 and number < last - 1,
             WRITE_CARRY=number % 2 == 1,
             PRECISION=settings.precision,

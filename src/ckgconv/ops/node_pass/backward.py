@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 
 from ckgconv.ops.node_pass.forward import dropped
-from ckgconv.ops.parts import TINY, normal_distribution, read_moments, read_sums
+from ckgconv.ops.parts import TINY, gelu_and_slope, read_moments, read_sums
 
 
 @triton.jit
@@ -117,6 +117,7 @@ def backward_ffn(
     offset = tl.load(t_shift + columns, mask=real_column, other=0.0)
     sum_g = tl.zeros([BLOCK_D], tl.float32)
     sum_gt = tl.zeros([BLOCK_D], tl.float32)
+    sum_out = tl.zeros([BLOCK_D], tl.float32)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
@@ -129,6 +130,7 @@ def backward_ffn(
         if DROP:
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         tl.store(gradient_out + target, pull, mask=inside)
+        sum_out += tl.sum(pull, axis=0)
         standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
         u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
         tl.store(u_kept + target, u, mask=inside)
@@ -138,13 +140,13 @@ def backward_ffn(
             matrix_in = tl.load(linear_in + inner[:, None] * D + columns[None, :], mask=there, other=0.0)
             n = tl.dot(u, tl.trans(matrix_in), input_precision=PRECISION)
             n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
-            cumulative, density = normal_distribution(n)
+            active, slope = gelu_and_slope(n, False)
             cell = columns[:, None] * H + inner[None, :]
             matrix_out = tl.load(linear_out + cell, mask=real_column[:, None] & (inner < H)[None, :], other=0.0)
-            back = tl.dot(pull, matrix_out, input_precision=PRECISION) * (cumulative + n * density)
+            back = tl.dot(pull, matrix_out, input_precision=PRECISION) * slope
             place = node[:, None] * H + inner[None, :]
             kept_place = real[:, None] & (inner < H)[None, :]
-            tl.store(hidden_kept + place, n * cumulative, mask=kept_place)
+            tl.store(hidden_kept + place, active, mask=kept_place)
             tl.store(gradient_hidden + place, back, mask=kept_place)
             passed = tl.dot(back, matrix_in, passed, input_precision=PRECISION)
         tl.store(gt + target, passed, mask=inside)
@@ -153,6 +155,7 @@ def backward_ffn(
         sum_gt += tl.sum(passed * standard, axis=0)
     tl.store(t_sums + split * part_stride + columns, sum_g, mask=real_column)
     tl.store(t_sums + split * part_stride + D + columns, sum_gt, mask=real_column)
+    tl.store(t_sums + split * part_stride + 7 * D + columns, sum_out, mask=real_column)
 
 
 @triton.jit
@@ -198,6 +201,7 @@ def backward_projection(
     matrix = tl.load(linear + cell, mask=real_column[:, None] & real_column[None, :], other=0.0)
     sum_first = tl.zeros([BLOCK_D], tl.float32)
     sum_second = tl.zeros([BLOCK_D], tl.float32)
+    sum_out = tl.zeros([BLOCK_D], tl.float32)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
@@ -210,6 +214,7 @@ def backward_projection(
         if DROP:
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         tl.store(gradient_out + target, pull, mask=inside)
+        sum_out += tl.sum(pull, axis=0)
         back = tl.dot(pull, matrix, input_precision=PRECISION)
         values = tl.load(y + target, mask=inside, other=0.0)
         root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
@@ -222,6 +227,7 @@ def backward_projection(
         sum_second += tl.sum(product * root[:, None], axis=0)
     tl.store(theta_sums + split * part_stride + columns, sum_first, mask=real_column)
     tl.store(theta_sums + split * part_stride + D + columns, sum_second, mask=real_column)
+    tl.store(theta_sums + split * part_stride + 2 * D + columns, sum_out, mask=real_column)
 
 
 @triton.jit

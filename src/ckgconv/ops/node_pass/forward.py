@@ -15,9 +15,9 @@ import triton
 import triton.language as tl
 
 from ckgconv.ops.parts import (
+    gelu,
     kept,
     merge_moments,
-    normal_distribution,
     read_moments,
     read_parts,
     tile_moments,
@@ -190,11 +190,10 @@ def forward_ffn(
             matrix = tl.load(linear_in + cell, mask=there, other=0.0)
             n = tl.dot(u, matrix, input_precision=PRECISION)
             n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
-            cumulative, _ = normal_distribution(n)
             cell = columns[None, :] * H + inner[:, None]
             there = (inner < H)[:, None] & real_column[None, :]
             matrix = tl.load(linear_out + cell, mask=there, other=0.0)
-            out = tl.dot(n * cumulative, matrix, out, input_precision=PRECISION)
+            out = tl.dot(gelu(n, False), matrix, out, input_precision=PRECISION)
         out += added[None, :]
         if DROP:
             out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)

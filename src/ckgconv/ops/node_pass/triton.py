@@ -23,7 +23,7 @@ HIDDEN = 64
 PROGRAMS = 128  # more parts would cost more to add up than they save
 WARPS = {"convolution": 4, "ffn": 4}
 FIELDS = len(Block._fields)
-SUMS = 6  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂
+SUMS = 8  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂, ∂b, ∂b₂
 
 
 class Settings(NamedTuple):
@@ -331,10 +331,10 @@ def _field_gradients(sums: Tensor, narrow: Tensor, wide: Tensor) -> list[Tensor]
     weight = torch.bmm(projected_kept.mT, scaled_kept)
     weight_in = torch.bmm(gradient_hidden.mT, u_kept)
     weight_out = torch.bmm(out_kept.mT, hidden_kept)
-    bias_out, _, bias, _ = narrow.sum(2)
     bias_in = gradient_hidden.sum(1)
     gradients: list[Tensor] = []
-    for number, (shift, scale, shift_out, scale_out, theta1, theta2) in enumerate(sums.unbind(0)):
-        gradients += [theta1, theta2, weight[number], bias[number], scale, shift]
-        gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out[number], scale_out, shift_out]
+    for number, each in enumerate(sums.unbind(0)):
+        shift, scale, shift_out, scale_out, theta1, theta2, bias, bias_out = each.unbind(0)
+        gradients += [theta1, theta2, weight[number], bias, scale, shift]
+        gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out, scale_out, shift_out]
     return gradients
