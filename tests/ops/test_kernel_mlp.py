@@ -58,9 +58,12 @@ def test_forward_and_backward(rows, width, groups, blocks, mlp_dropout, kernel_d
     wanted = torch.autograd.grad((expected * pulled).sum(), exact)
 
     rough_x, rough_stages, rough = leaves(x, stages, torch.float32, DEVICE)
+    running = [(torch.zeros(groups, width, device=DEVICE), torch.ones(groups, width, device=DEVICE)) for _ in stages]
     psi, moments = fused.kernel_mlp(
         rough_x,
         rough_stages,
+        running,
+        0.1,
         weight.float().to(DEVICE),
         None,
         seed.to(DEVICE),
@@ -72,6 +75,9 @@ def test_forward_and_backward(rows, width, groups, blocks, mlp_dropout, kernel_d
     found = torch.autograd.grad((psi * pulled.float().to(DEVICE)).sum(), rough)
     assert relative(psi, expected) < 2e-6
     assert relative(moments, expected_moments) < 2e-6
+    for (mean, variance), (total, batch_mean, batch_variance) in zip(running, expected_moments, strict=True):
+        assert relative(mean, 0.1 * batch_mean) < 2e-6
+        assert relative(variance, 0.9 + 0.1 * batch_variance * total / (total - 1)) < 2e-6
     for mine, theirs in zip(found, wanted, strict=True):
         assert relative(mine, theirs) < 5e-5
 
@@ -89,7 +95,8 @@ def test_padding_is_neither_read_nor_written():
     wanted = torch.autograd.grad(expected.square().mean(), exact)
     rough_x, rough_stages, rough = leaves(padded, stages, torch.float32, DEVICE)
     seed = torch.zeros(1, dtype=torch.int64, device=DEVICE)
-    psi, _ = fused.kernel_mlp(rough_x, rough_stages, None, filled, seed, 0.0, 0.0, 90, 1e-5)
+    running = [(torch.zeros(2, 16, device=DEVICE), torch.ones(2, 16, device=DEVICE)) for _ in stages]
+    psi, _ = fused.kernel_mlp(rough_x, rough_stages, running, 0.1, None, filled, seed, 0.0, 0.0, 90, 1e-5)
     found = torch.autograd.grad(psi[:, :71].square().mean(), rough)
     assert relative(psi[:, :71], expected) < 2e-6
     assert (found[0][71:] == 0).all()
@@ -107,7 +114,7 @@ def test_evaluation_takes_given_moments():
     psi = fused.evaluated_kernel_mlp(
         x.to(DEVICE),
         [Stage(*(field.to(DEVICE) for field in stage)) for stage in stages],
-        moments.to(DEVICE),
+        [(each[1].to(DEVICE), each[2].to(DEVICE)) for each in moments],
         None,
         1e-5,
     )

@@ -97,11 +97,14 @@ def test_forward_and_backward(nodes, width, hidden, layers, dropout, padding):
     rough = [padded(x, padding, 0), padded(psi, padding, 1), *(field for each in blocks for field in each)]
     rough = [v.to(DEVICE, torch.float32).requires_grad_() for v in rough]
     rough_blocks = [Block(*rough[2 + 12 * number : 14 + 12 * number]) for number in range(layers)]
+    running = [(torch.zeros(width, device=DEVICE), torch.ones(width, device=DEVICE)) for _ in range(2 * layers)]
     found, moments = fused.node_pass(
         rough[0],
         rough[1],
         moved(rough_lists, torch.float32),
         rough_blocks,
+        running,
+        0.1,
         torch.tensor([nodes], device=DEVICE),
         torch.tensor([77], device=DEVICE),
         dropout,
@@ -110,6 +113,9 @@ def test_forward_and_backward(nodes, width, hidden, layers, dropout, padding):
     assert relative(found[:nodes], expected) < 2e-6
     assert (found[nodes:] == 0).all()
     assert relative(moments, expected_moments) < 2e-6
+    for (mean, variance), (_, batch_mean, batch_variance) in zip(running, expected_moments.flatten(0, 1), strict=True):
+        assert relative(mean, 0.1 * batch_mean) < 2e-6
+        assert relative(variance, 0.9 + 0.1 * batch_variance * nodes / (nodes - 1)) < 2e-6
     gradients = torch.autograd.grad((found[:nodes] * pulled.float().to(DEVICE)).sum(), rough)
     assert relative(gradients[0][:nodes], wanted[0]) < 2e-5
     assert (gradients[0][nodes:] == 0).all()
@@ -129,7 +135,7 @@ def test_evaluation_takes_given_moments():
         psi.float().to(DEVICE),
         moved(lists, torch.float32),
         [moved(each, torch.float32) for each in blocks],
-        moments.float().to(DEVICE),
+        [(each[1].float().to(DEVICE), each[2].float().to(DEVICE)) for each in moments.flatten(0, 1)],
         None,
         1e-5,
     )

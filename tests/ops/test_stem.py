@@ -30,11 +30,15 @@ def test_forward_and_backward(rows, channels, width, weighted):
     rough = [value.to(DEVICE, torch.float32).requires_grad_() for value in rough]
     rough_weight = padded(weight).float().to(DEVICE) if weighted else None
     filled = torch.tensor([rows], device=DEVICE)
-    found, *rough_moments = fused.stem(padded(x).float().to(DEVICE), *rough, rough_weight, filled, 1e-5)
+    running = [(torch.zeros(n, device=DEVICE), torch.ones(n, device=DEVICE)) for n in (channels, width)]
+    found, *rough_moments = fused.stem(padded(x).float().to(DEVICE), *rough, running, 0.1, rough_weight, filled, 1e-5)
     assert relative(found[:rows], expected) < 2e-6
     assert (found[rows:] == 0).all()
     for mine, theirs in zip(rough_moments, moments, strict=True):
         assert relative(mine, theirs.squeeze(1)) < 2e-6
+    for (mean, variance), (total, batch_mean, batch_variance) in zip(running, moments, strict=True):
+        assert relative(mean, 0.1 * batch_mean.squeeze(0)) < 2e-6
+        assert relative(variance, (0.9 + 0.1 * batch_variance * total / (total - 1)).squeeze(0)) < 2e-6
     gradients = torch.autograd.grad((found[:rows] * pulled.float().to(DEVICE)).sum(), rough)
     assert (gradients[0][rows:] == 0).all()
     assert relative(gradients[0][:rows], wanted[0]) < 2e-5

@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
-from ckgconv.nn.norm import Group, NormName, WeightedBatchNorm, make_norm, running_moments, track
+from ckgconv.nn.norm import Group, NormName, WeightedBatchNorm, make_norm
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.fused import draw_seed, fused
 from ckgconv.ops.kernel_mlp.naive import Stage
@@ -108,6 +108,7 @@ class Kernel(nn.Module):
         """ψ [L, R, C] of all layers by fused kernels; rows of padding are not written."""
         from ckgconv.ops.kernel_mlp import triton as kernels
 
+        assert isinstance(self.norm, WeightedBatchNorm)
         norms: list[Any] = [norm for block in self.blocks for norm in (block.norm_in, block.norm_out)]
         linears = [linear for block in self.blocks for linear in (block.linear_in, block.linear_out)]
         norms.append(self.norm)
@@ -115,25 +116,24 @@ class Kernel(nn.Module):
             Stage(norm.scale, norm.shift, linear.weight, linear.bias)
             for norm, linear in zip(norms, [*linears, self.linear], strict=True)
         ]
-        epsilon = norms[0].epsilon
+        running = [norm.running for norm in norms]
         if not self.training:
-            moments = [running_moments(norm) for norm in norms]
-            return kernels.evaluated_kernel_mlp(pair_features, stages, moments, pairs.filled, epsilon)
-        mlp_dropout = self.blocks[0].dropout if len(self.blocks) else 0.0
+            return kernels.evaluated_kernel_mlp(pair_features, stages, running, pairs.filled, self.norm.epsilon)
         # Padding alone needs no weights: the kernels stop at the filled rows.
         weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
-        psi, batch_moments = kernels.kernel_mlp(
+        psi, _ = kernels.kernel_mlp(
             pair_features,
             stages,
+            running,
+            self.norm.momentum,
             weight,
             pairs.filled,
             draw_seed(pair_features.device),
-            mlp_dropout,
+            self.blocks[0].dropout if len(self.blocks) else 0.0,
             self.kernel_dropout,
             pairs.num_pairs,
-            epsilon,
+            self.norm.epsilon,
         )
-        track(norms, batch_moments)
         return psi
 
     def _evaluate(self, x: Tensor, normalised: Tensor, pairs: Pairs, group: Group) -> Tensor:

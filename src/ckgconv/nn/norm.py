@@ -10,7 +10,6 @@ of them at once (a slice, x is [L, R, D]). Where all groups read the same input,
 Legend: L groups, R rows, D channels.
 """
 
-from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
@@ -114,21 +113,13 @@ class WeightedBatchNorm(nn.Module):
             self.running_variance[tracked] = torch.lerp(self.running_variance[tracked], unbiased, momentum)
         return y
 
+    @property
+    def running(self) -> tuple[Tensor, Tensor]:
+        """Running mean and variance [groups, D], which fused passes move by themselves."""
+        return self.running_mean, self.running_variance
+
     def extra_repr(self) -> str:
         return f"{self.channels}, groups={self.groups}, initial_scale={self.initial_scale}"
-
-
-def track(norms: Sequence[WeightedBatchNorm], moments: Tensor) -> None:
-    """Running statistics of several norms from moments [len(norms), 3, groups, D] (W, μ, σ²), as `_normalise` does."""
-    total, mean, variance = moments.unbind(1)
-    unbiased = variance * (total / (total - 1).clamp(min=1))
-    running = [norm.running_mean for norm in norms] + [norm.running_variance for norm in norms]
-    torch._foreach_lerp_(running, [*mean.unbind(0), *unbiased.unbind(0)], norms[0].momentum)
-
-
-def running_moments(norm: WeightedBatchNorm) -> Tensor:
-    """[3, groups, D] (·, μ, σ²): what an evaluated pass reads."""
-    return torch.stack([norm.running_mean, norm.running_mean, norm.running_variance])
 
 
 class GroupedLayerNorm(nn.Module):

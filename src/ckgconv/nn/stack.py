@@ -15,7 +15,7 @@ from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.kernel import GivenKernels, Kernel, KernelValues
-from ckgconv.nn.norm import WeightedBatchNorm, running_moments, track
+from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.fused import draw_seed, fused
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.total import several_processes
@@ -62,13 +62,12 @@ def _fused_blocks(blocks: Sequence[CKGConvBlock], h: Tensor, psi: Tensor, batch:
     lists = support_lists(batch)
     fields = [_fields(block, h) for block in blocks]
     norms: list[Any] = [norm for block in blocks for norm in (block.convolution_norm, block.ffn_norm)]
-    epsilon = norms[0].epsilon
+    running = [norm.running for norm in norms]
+    filled, epsilon = batch.node_filled, norms[0].epsilon
     if not blocks[0].training:
-        moments = torch.stack([running_moments(norm) for norm in norms]).view(len(blocks), 2, 3, -1)
-        return kernels.evaluated_node_pass(h, psi, lists, fields, moments, batch.node_filled, epsilon)
-    seed = draw_seed(h.device)
-    h, moments = kernels.node_pass(h, psi, lists, fields, batch.node_filled, seed, blocks[0].dropout, epsilon)
-    track(norms, moments.view(len(norms), 3, 1, -1))
+        return kernels.evaluated_node_pass(h, psi, lists, fields, running, filled, epsilon)
+    seed, dropout = draw_seed(h.device), blocks[0].dropout
+    h, _ = kernels.node_pass(h, psi, lists, fields, running, norms[0].momentum, filled, seed, dropout, epsilon)
     return h
 
 

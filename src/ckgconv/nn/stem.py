@@ -19,7 +19,7 @@ from ckgconv.checks import check_choice, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinate_encoder
 from ckgconv.nn.initialise import small_normal
-from ckgconv.nn.norm import WeightedBatchNorm, track
+from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.fused import fused
 from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
@@ -138,7 +138,7 @@ def fused_stem(
     """BN( attributes + FC(BN(encoded)) ) by fused kernels; running statistics follow."""
     from ckgconv.ops.stem import triton as kernels
 
-    e, moments, moments_out = kernels.stem(
+    e, _, _ = kernels.stem(
         encoded,
         attributes,
         encoding_norm.scale,
@@ -146,12 +146,12 @@ def fused_stem(
         mix.projection.weight,
         norm.scale,
         norm.shift,
+        [encoding_norm.running, norm.running],
+        norm.momentum,
         row_weight,
         filled,
         norm.epsilon,
     )
-    track([encoding_norm], moments.view(1, 3, 1, -1))
-    track([norm], moments_out.view(1, 3, 1, -1))
     return e
 
 

@@ -102,6 +102,24 @@ def read_parts(parts, plane, count, channels, columns, PARTS: tl.constexpr):
 
 
 @triton.jit
+def read_plain_parts(parts, plane, count, rows, channels, columns, PARTS: tl.constexpr, ROWS: tl.constexpr):
+    """The same where every row counts once: part s has every count-th tile of ROWS rows, so W need not be read."""
+    part = tl.arange(0, PARTS)
+    whole = rows // ROWS
+    weight = ((whole - part + count - 1) // count * ROWS + tl.where(whole % count == part, rows % ROWS, 0)).to(tl.float32)
+    weight = tl.where((part < count) & (part * ROWS < rows), weight, 0.0)[:, None]
+    inside = (weight > 0) & (columns < channels)[None, :]
+    place = parts + part[:, None] * channels + columns[None, :]
+    means = tl.load(place + plane, mask=inside, other=0.0)
+    squares = tl.load(place + 2 * plane, mask=inside, other=0.0)
+    total = rows.to(tl.float32)
+    mean = tl.sum(weight * means, axis=0) / tl.maximum(total, TINY)
+    offset = means - mean[None, :]
+    variance = tl.sum(squares + weight * offset * offset, axis=0) / tl.maximum(total, TINY)
+    return tl.zeros_like(mean) + total, mean, variance
+
+
+@triton.jit
 def write_parts(parts, plane, channels, columns, total, mean, squares):
     """One part (W, μ, M₂) of `read_parts`."""
     inside = columns < channels
@@ -126,6 +144,18 @@ def write_moments(moments, plane, channels, columns, total, mean, variance):
     tl.store(moments + columns, total, mask=inside)
     tl.store(moments + plane + columns, mean, mask=inside)
     tl.store(moments + 2 * plane + columns, variance, mask=inside)
+
+
+@triton.jit
+def track(running_mean, running_variance, momentum, channels, columns, total, mean, variance):
+    """Running statistics move towards those of a batch, the variance by its unbiased estimate."""
+    inside = columns < channels
+    old_mean = tl.load(running_mean + columns, mask=inside, other=0.0)
+    old_variance = tl.load(running_variance + columns, mask=inside, other=0.0)
+    unbiased = variance * total / tl.maximum(total - 1.0, 1.0)
+    share = tl.where(total > 0, momentum, 0.0)
+    tl.store(running_mean + columns, old_mean + share * (mean - old_mean), mask=inside)
+    tl.store(running_variance + columns, old_variance + share * (unbiased - old_variance), mask=inside)
 
 
 @triton.jit

@@ -27,6 +27,7 @@ from ckgconv.ops.parts import (
     read_parts,
     read_sums,
     tile_moments,
+    track,
     write_moments,
     write_parts,
 )
@@ -79,6 +80,9 @@ def forward_stage(
     parts_stride,
     parts_plane,
     moments,
+    running_mean,
+    running_variance,
+    momentum,
     scale,
     shift,
     linear,
@@ -111,19 +115,20 @@ def forward_stage(
     BLOCK_K: tl.constexpr,
     BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
-    TILEWISE: tl.constexpr = False,
 ):
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
     rows = tl.load(filled).to(tl.int32)
     inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
-    moment = moments + group * K
     if GIVEN:
-        total, mean, variance = read_moments(moment, groups * K, K, inner)
+        mean = tl.load(running_mean + group * K + inner, mask=inner < K, other=0.0)
+        variance = tl.load(running_variance + group * K + inner, mask=inner < K, other=1.0)
     else:
         total, mean, variance = read_parts(parts + group * parts_stride, parts_plane, splits, K, inner, PARTS)
         if split == 0:
-            write_moments(moment, groups * K, K, inner, total, mean, variance)
+            write_moments(moments + group * K, groups * K, K, inner, total, mean, variance)
+            place = group * K
+            track(running_mean + place, running_variance + place, momentum, K, inner, total, mean, variance)
     gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
     beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
     slope = gamma / tl.sqrt(variance + epsilon)
@@ -140,12 +145,8 @@ def forward_stage(
     seed_value = tl.load(seed) + draw * groups + group
     total_y = 0.0
     around = tl.zeros([BLOCK_D], tl.float32)
-    if TILEWISE:
-        sums = tl.zeros([BLOCK_D], tl.float32)
-        squares = tl.zeros([BLOCK_D], tl.float32)
-    else:
-        sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
-        squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
+    sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
+    squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
@@ -173,18 +174,11 @@ def forward_stage(
             weighted = centred
             if WEIGHTED:
                 weighted = centred * weight[:, None]
-            if TILEWISE:
-                sums += tl.sum(weighted, axis=0)
-                squares += tl.sum(weighted * centred, axis=0)
-            else:
-                sums += weighted
-                squares += weighted * centred
+            sums += weighted
+            squares += weighted * centred
     if TRACK:
-        if not TILEWISE:
-            sums = tl.sum(sums, axis=0)
-            squares = tl.sum(squares, axis=0)
-        offset_y = sums / tl.maximum(total_y, TINY)
-        squares_y = tl.maximum(squares - offset_y * offset_y * total_y, 0.0)
+        offset_y = tl.sum(sums, axis=0) / tl.maximum(total_y, TINY)
+        squares_y = tl.maximum(tl.sum(squares, axis=0) - offset_y * offset_y * total_y, 0.0)
         part = y_parts + (group * splits + split) * D
         write_parts(part, groups * splits * D, D, outer, total_y, around + offset_y, squares_y)
 

@@ -17,18 +17,23 @@ from ckgconv.ops.fused import block, power_of_two, product_precision, programs, 
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
 
-TILE_ROWS = 64
-BACKWARD_ROWS = 0
-FORWARD = {"num_warps": 4, "num_stages": 1}
-BACKWARD = {"num_warps": 4, "num_stages": 1}
-FORWARD_BUSY = 4  # programs per multiprocessor
-BACKWARD_BUSY = 2
+# Tiles and programs per multiprocessor, measured on an H200 (benchmarks/RECORDS.md): the kernels use nearly all
+# registers, so more programs do not run at once.
+FORWARD_ROWS = 64
+BACKWARD_ROWS = 32
+BUSY = 2
+LAUNCH = {"num_warps": 4, "num_stages": 1}
 FIELDS = len(Stage._fields)
 
 
-class Settings(NamedTuple):
-    """What is not a tensor."""
+Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [L, K] of each stage's norm
 
+
+class Settings(NamedTuple):
+    """What has no gradient."""
+
+    running: Running
+    momentum: float
     mlp_dropout: float
     kernel_dropout: float
     dropped_rows: int
@@ -47,6 +52,8 @@ class Settings(NamedTuple):
 def kernel_mlp(
     x: Tensor,
     stages: Sequence[Stage],
+    running: Running,
+    momentum: float,
     row_weight: Tensor | None,
     filled: Tensor | None,
     seed: Tensor,
@@ -58,23 +65,26 @@ def kernel_mlp(
     """ψ [L, R, D] of x [R, K] in training, and the moments [2B + 1, 3, L, K] (W, μ, σ²) of each stage's input.
 
     Args:
+        running: running statistics, which move by `momentum` towards those of the batch.
         row_weight: [R], None where each row counts once.
         filled: [1] integer, rows from there on are padding: neither read nor written; None where all are real.
         seed: [1] int64, of the dropout masks; rows from `dropped_rows` on are not dropped.
     """
-    settings = Settings(mlp_dropout, kernel_dropout, dropped_rows, epsilon, storage(x), product_precision())
+    settings = Settings(
+        running, momentum, mlp_dropout, kernel_dropout, dropped_rows, epsilon, storage(x), product_precision()
+    )
     return KernelMLP.apply(
         x, row_weight, _filled(x, filled), seed, settings, *(field for stage in stages for field in stage)
     )
 
 
 def evaluated_kernel_mlp(
-    x: Tensor, stages: Sequence[Stage], moments: Sequence[Tensor], filled: Tensor | None, epsilon: float
+    x: Tensor, stages: Sequence[Stage], running: Running, filled: Tensor | None, epsilon: float
 ) -> Tensor:
-    """ψ [L, R, D] with given moments, for each stage [3, L, K] (·, μ, σ²); without gradient."""
+    """ψ [L, R, D] with the running statistics in place of the batch's; without gradient."""
     filled = _filled(x, filled)
-    settings = Settings(0.0, 0.0, x.shape[0], epsilon, storage(x), product_precision())
-    outputs = _forward(x.contiguous(), None, filled, filled, settings, stages, None, moments)
+    settings = Settings(running, 0.0, 0.0, 0.0, x.shape[0], epsilon, storage(x), product_precision())
+    outputs = _forward(x.contiguous(), None, filled, filled, settings, stages, None)
     return outputs[-1]
 
 
@@ -95,7 +105,7 @@ class KernelMLP(torch.autograd.Function):
         stages = _stages(fields)
         groups, channels = stages[0].scale.shape
         moments = x.new_empty(len(stages), 3, groups, channels, dtype=torch.float32)
-        outputs = _forward(x, row_weight, filled, seed, settings, stages, moments, moments)
+        outputs = _forward(x, row_weight, filled, seed, settings, stages, moments)
         ctx.save_for_backward(x, row_weight, filled, seed, moments, *fields, *outputs[:-1])
         ctx.settings = settings
         ctx.mark_non_differentiable(moments)
@@ -121,9 +131,9 @@ def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
     return torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device) if filled is None else filled
 
 
-def _splits(x: Tensor, groups: int, busy: int) -> int:
+def _splits(x: Tensor, groups: int, rows: int) -> int:
     """S: all groups together fill the device, but no part is without rows."""
-    return max(1, min(programs(x, busy) // groups, -(-x.shape[0] // TILE_ROWS)))
+    return max(1, min(programs(x, BUSY) // groups, -(-x.shape[0] // rows)))
 
 
 def _forward(
@@ -133,17 +143,16 @@ def _forward(
     seed: Tensor,
     settings: Settings,
     stages: Sequence[Stage],
-    track: Tensor | None,
-    moments: Sequence[Tensor] | Tensor,
+    moments: Tensor | None,
 ) -> list[Tensor]:
-    """Outputs [L, R, D] of every stage; `moments` are written where `track` is given, read otherwise."""
+    """Outputs [L, R, D] of every stage; the moments of the batch are taken and written where there is room for them."""
     rows, channels = x.shape
     groups, last = stages[0].scale.shape[0], len(stages) - 1
-    splits = _splits(x, groups, FORWARD_BUSY)
+    splits = _splits(x, groups, FORWARD_ROWS)
     parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
-    if track is not None:
+    if moments is not None:
         row_moments[(splits,)](
-            x, parts, row_weight, filled, splits, channels, row_weight is not None, TILE_ROWS, block(channels)
+            x, parts, row_weight, filled, splits, channels, row_weight is not None, FORWARD_ROWS, block(channels)
         )
     values, state = x, x
     outputs: list[Tensor] = []
@@ -157,7 +166,9 @@ def _forward(
             parts,
             0 if parts.shape[1] == 1 else splits * narrow,
             parts.stride(0),
-            moments[number],
+            None if moments is None else moments[number],
+            *settings.running[number],
+            settings.momentum,
             stage.scale,
             stage.shift,
             stage.weight,
@@ -179,14 +190,14 @@ def _forward(
             ACT=number < last,
             BIAS=True,
             RESIDUAL=number % 2 == 1,
-            GIVEN=track is None,
-            TRACK=track is not None and number < last,
+            GIVEN=moments is None,
+            TRACK=moments is not None and number < last,
             PRECISION=settings.precision,
-            BLOCK_R=TILE_ROWS,
+            BLOCK_R=FORWARD_ROWS,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
-            **FORWARD,
+            **LAUNCH,
         )
         outputs.append(y)
         values, parts = y, y_parts
@@ -209,7 +220,7 @@ def _backward(
     """∂x, and the gradients of the fields of every stage."""
     rows, channels = x.shape
     groups, last = stages[0].scale.shape[0], len(stages) - 1
-    splits = _splits(x, groups, BACKWARD_BUSY)
+    splits = _splits(x, groups, BACKWARD_ROWS)
     sizes = [[stage.weight.numel(), stage.bias.numel(), 2 * stage.scale.numel()] for stage in stages]
     width = sum(map(sum, sizes))
     parts = x.new_empty(splits, width, dtype=torch.float32)
@@ -257,15 +268,15 @@ def _backward(
             ADD_CARRY=number % 2 == 1 and number < last - 1,
             WRITE_CARRY=number % 2 == 1,
             PRECISION=settings.precision,
-            BLOCK_R=BACKWARD_ROWS or TILE_ROWS,
+            BLOCK_R=BACKWARD_ROWS,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
-            **BACKWARD,
+            **LAUNCH,
         )
     sums = parts.sum(0).split([size for each in sizes for size in each])
     gradient_x = torch.empty_like(x)
-    input_gradient[(-(-rows // TILE_ROWS),)](
+    input_gradient[(-(-rows // FORWARD_ROWS),)](
         pull,
         sums[2],
         carry,
@@ -282,7 +293,7 @@ def _backward(
         K=channels,
         WEIGHTED=row_weight is not None,
         CARRY=last > 0,
-        BLOCK_R=TILE_ROWS,
+        BLOCK_R=FORWARD_ROWS,
         BLOCK_K=block(channels),
     )
     return gradient_x, _field_gradients(sums, stages)

@@ -18,24 +18,47 @@ from ckgconv.ops.parts import (
     gelu,
     kept,
     merge_moments,
-    read_moments,
     read_parts,
+    read_plain_parts,
     tile_moments,
+    track,
     write_moments,
     write_parts,
 )
 
 
 @triton.jit
-def read_norm(parts, moments, scale, splits, D, columns, epsilon, GIVEN: tl.constexpr, PARTS: tl.constexpr):
+def read_norm(
+    parts,
+    moments,
+    running_mean,
+    running_variance,
+    momentum,
+    scale,
+    splits,
+    rows,
+    D,
+    columns,
+    epsilon,
+    GIVEN: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    PARTS: tl.constexpr,
+    ROWS: tl.constexpr,
+):
     """μ and slope γ/√(σ² + ε) of a norm; the first program writes its moments down where they are new."""
+    gamma = tl.load(scale + columns, mask=columns < D, other=0.0)
     if GIVEN:
-        total, mean, variance = read_moments(moments, D, D, columns)
+        mean = tl.load(running_mean + columns, mask=columns < D, other=0.0)
+        variance = tl.load(running_variance + columns, mask=columns < D, other=1.0)
     else:
-        total, mean, variance = read_parts(parts, splits * D, splits, D, columns, PARTS)
+        if WEIGHTED:
+            total, mean, variance = read_parts(parts, splits * D, splits, D, columns, PARTS)
+        else:
+            total, mean, variance = read_plain_parts(parts, splits * D, splits, rows, D, columns, PARTS, ROWS)
         if tl.program_id(0) == 0:
             write_moments(moments, D, D, columns, total, mean, variance)
-    return mean, tl.load(scale + columns, mask=columns < D, other=0.0) / tl.sqrt(variance + epsilon)
+            track(running_mean, running_variance, momentum, D, columns, total, mean, variance)
+    return mean, gamma / tl.sqrt(variance + epsilon)
 
 
 @triton.jit
@@ -48,6 +71,9 @@ def forward_convolution(
     v,
     v_parts,
     v_moments,
+    running_mean,
+    running_variance,
+    momentum,
     v_scale,
     v_shift,
     psi,
@@ -84,14 +110,31 @@ def forward_convolution(
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     real_column = columns < D
-    if NORM:
-        mean, slope = read_norm(v_parts, v_moments, v_scale, splits, D, columns, epsilon, GIVEN, PARTS)
-        offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
     first = tl.load(theta1 + columns, mask=real_column, other=0.0)
     second = tl.load(theta2 + columns, mask=real_column, other=0.0)
     cell = columns[None, :] * D + columns[:, None]
     matrix = tl.load(linear + cell, mask=real_column[:, None] & real_column[None, :], other=0.0)
     added = tl.load(bias + columns, mask=real_column, other=0.0)
+    # Behind the weights: nothing is loaded ahead of the reductions in here.
+    if NORM:
+        offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
+        mean, slope = read_norm(
+            v_parts,
+            v_moments,
+            running_mean,
+            running_variance,
+            momentum,
+            v_scale,
+            splits,
+            nodes,
+            D,
+            columns,
+            epsilon,
+            GIVEN,
+            False,
+            PARTS,
+            BLOCK_N,
+        )
     total_t = 0.0
     mean_t = tl.zeros([BLOCK_D], tl.float32)
     squares_t = tl.zeros([BLOCK_D], tl.float32)
@@ -139,6 +182,9 @@ def forward_ffn(
     t,
     t_parts,
     t_moments,
+    running_mean,
+    running_variance,
+    momentum,
     scale,
     shift,
     linear_in,
@@ -169,9 +215,25 @@ def forward_ffn(
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     real_column = columns < D
-    mean, slope = read_norm(t_parts, t_moments, scale, splits, D, columns, epsilon, GIVEN, PARTS)
     offset = tl.load(shift + columns, mask=real_column, other=0.0)
     added = tl.load(bias_out + columns, mask=real_column, other=0.0)
+    mean, slope = read_norm(
+        t_parts,
+        t_moments,
+        running_mean,
+        running_variance,
+        momentum,
+        scale,
+        splits,
+        nodes,
+        D,
+        columns,
+        epsilon,
+        GIVEN,
+        False,
+        PARTS,
+        BLOCK_N,
+    )
     total_v = 0.0
     mean_v = tl.zeros([BLOCK_D], tl.float32)
     squares_v = tl.zeros([BLOCK_D], tl.float32)
@@ -211,6 +273,9 @@ def apply_norm(
     v,
     v_parts,
     v_moments,
+    running_mean,
+    running_variance,
+    momentum,
     scale,
     shift,
     x,
@@ -220,6 +285,8 @@ def apply_norm(
     D,
     splits,
     GIVEN: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    TILE: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
@@ -227,8 +294,24 @@ def apply_norm(
     """x = BN(v); zero in rows beyond the filled ones."""
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
-    mean, slope = read_norm(v_parts, v_moments, scale, splits, D, columns, epsilon, GIVEN, PARTS)
     offset = tl.load(shift + columns, mask=columns < D, other=0.0)
+    mean, slope = read_norm(
+        v_parts,
+        v_moments,
+        running_mean,
+        running_variance,
+        momentum,
+        scale,
+        splits,
+        nodes,
+        D,
+        columns,
+        epsilon,
+        GIVEN,
+        WEIGHTED,
+        PARTS,
+        TILE,
+    )
     node = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     target = node[:, None] * D + columns[None, :]
     inside = (node < nodes)[:, None] & (columns < D)[None, :]

@@ -19,16 +19,20 @@ from ckgconv.ops.node_pass.naive import Block, Lists
 
 NODES = 16  # rows of a tile: the least that matrix units take
 CHUNK = 8  # senders that are read at once
-HIDDEN = 64
+HIDDEN = 128
 PROGRAMS = 128  # more parts would cost more to add up than they save
-WARPS = {"convolution": 4, "ffn": 4}
 FIELDS = len(Block._fields)
 SUMS = 8  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂, ∂b, ∂b₂
 
 
-class Settings(NamedTuple):
-    """What is not a tensor."""
+Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [D] of both norms of each block, one after the other
 
+
+class Settings(NamedTuple):
+    """What has no gradient."""
+
+    running: Running
+    momentum: float
     dropout: float
     epsilon: float
     precision: str
@@ -44,6 +48,8 @@ def node_pass(
     psi: Tensor,
     lists: Lists,
     blocks: Sequence[Block],
+    running: Running,
+    momentum: float,
     filled: Tensor | None,
     seed: Tensor,
     dropout: float,
@@ -52,10 +58,11 @@ def node_pass(
     """x [N, D], ψ [L, P, D] → x' of the last block [N, D], and the moments [L, 2, 3, D] (W, μ, σ²) of both norms.
 
     Args:
+        running: running statistics, which move by `momentum` towards those of the batch.
         filled: [1] integer, nodes from there on are padding and come out as zeros; None where all are real.
         seed: [1] int64, of the dropout masks.
     """
-    settings = Settings(dropout, epsilon, _precision(x))
+    settings = Settings(running, momentum, dropout, epsilon, _precision(x))
     fields = (field for each in blocks for field in each)
     return NodePass.apply(x.float(), psi, _filled(x, filled), seed, settings, *lists, *fields)
 
@@ -65,14 +72,14 @@ def evaluated_node_pass(
     psi: Tensor,
     lists: Lists,
     blocks: Sequence[Block],
-    moments: Sequence[tuple[Tensor, Tensor]],
+    running: Running,
     filled: Tensor | None,
     epsilon: float,
 ) -> Tensor:
-    """The same with given moments, two times [3, D] (·, μ, σ²) for each block; without gradient."""
-    settings = Settings(0.0, epsilon, _precision(x))
+    """The same with the running statistics in place of the batch's; without gradient."""
+    settings = Settings(running, 0.0, 0.0, epsilon, _precision(x))
     filled = _filled(x, filled)
-    return _forward(x.float().contiguous(), psi, filled, filled, settings, lists, blocks, moments, False)[0]
+    return _forward(x.float().contiguous(), psi, filled, filled, settings, lists, blocks, None)[0]
 
 
 class NodePass(torch.autograd.Function):
@@ -85,7 +92,7 @@ class NodePass(torch.autograd.Function):
         x, psi = x.contiguous(), psi.contiguous()
         lists, blocks = _unpacked(rest)
         moments = torch.empty(len(blocks), 2, 3, x.shape[1], device=x.device)
-        out, kept = _forward(x, psi, filled, seed, settings, lists, blocks, moments, True)
+        out, kept = _forward(x, psi, filled, seed, settings, lists, blocks, moments)
         ctx.save_for_backward(x, psi, filled, seed, moments, kept, *rest)
         ctx.settings = settings
         ctx.mark_non_differentiable(moments)
@@ -131,24 +138,31 @@ def _forward(
     settings: Settings,
     lists: Lists,
     blocks: Sequence[Block],
-    moments: Any,
-    track: bool,
+    moments: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
-    """x', and y, t, v of each block [L, 3, N, D]; `moments` are written where `track`, read otherwise."""
+    """x', and y, t, v of each block [L, 3, N, D]; the batch's moments are taken where there is room for them."""
     nodes, width = x.shape
+    hidden = blocks[0].weight_in.shape[0]
     splits = _splits(nodes)
     kept = torch.empty(len(blocks), 3, nodes, width, device=x.device)
     parts = torch.empty(2, 3, splits, width, device=x.device)
     tile = {"BLOCK_N": NODES, "BLOCK_D": block(width), "PARTS": power_of_two(splits)}
     common = {"epsilon": settings.epsilon, "D": width, "splits": splits, **tile}
-    state = {"GIVEN": not track, "TRACK": track, "PRECISION": settings.precision}
+    given = moments is None
+    state = {"GIVEN": given, "TRACK": not given, "PRECISION": settings.precision}
     source, previous = x, blocks[0]
+
+    def norm(place: int) -> list[Any]:
+        """Where the moments and running statistics of a norm are; those of block l are norms 2l and 2l + 1."""
+        room = None if moments is None else moments[place // 2, place % 2]
+        return [room, *settings.running[place], settings.momentum]
+
     for number, (each, kernel) in enumerate(zip(blocks, psi, strict=True)):
         y, t, v = kept[number]
         forward_convolution[(splits,)](
             source,
             parts[1],
-            moments[max(number - 1, 0)][1],
+            *norm(max(2 * number - 1, 0)),
             previous.scale_out,
             previous.shift_out,
             kernel,
@@ -170,12 +184,11 @@ def _forward(
             **state,
             NORM=number > 0,
             CHUNK=CHUNK,
-            num_warps=WARPS["convolution"],
         )
         forward_ffn[(splits,)](
             t,
             parts[0],
-            moments[number][0],
+            *norm(2 * number),
             each.scale,
             each.shift,
             each.weight_in,
@@ -189,23 +202,23 @@ def _forward(
             **settings.drops(2 * number + 1),
             **common,
             **state,
-            H=each.weight_in.shape[0],
-            BLOCK_H=HIDDEN,
-            num_warps=WARPS["ffn"],
+            H=hidden,
+            BLOCK_H=min(HIDDEN, block(hidden)),
         )
         source, previous = v, each
     out = torch.empty_like(x)
-    last = moments[len(blocks) - 1][1]
     apply_norm[(-(-nodes // NODES),)](
         source,
         parts[1],
-        last,
+        *norm(2 * len(blocks) - 1),
         previous.scale_out,
         previous.shift_out,
         out,
         filled,
         N=nodes,
-        GIVEN=not track,
+        GIVEN=given,
+        WEIGHTED=False,
+        TILE=NODES,
         **common,
     )
     return out, kept
@@ -268,9 +281,8 @@ def _backward(
             **common,
             H=hidden,
             PRECISION=settings.precision,
-            BLOCK_H=HIDDEN,
+            BLOCK_H=min(HIDDEN, block(hidden)),
             PARTS=parts,
-            num_warps=WARPS["ffn"],
         )
         backward_projection[(splits,)](
             residual,
@@ -296,7 +308,6 @@ def _backward(
             **common,
             PRECISION=settings.precision,
             PARTS=parts,
-            num_warps=WARPS["ffn"],
         )
         before = max(number - 1, 0)
         backward_convolution[(splits,)](
@@ -318,7 +329,6 @@ def _backward(
             **common,
             NORM=number > 0,
             CHUNK=CHUNK,
-            num_warps=WARPS["convolution"],
         )
         incoming = pull
     return pull, gradient_psi, _field_gradients(sums.sum(0), narrow, wide)

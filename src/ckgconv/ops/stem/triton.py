@@ -3,7 +3,8 @@
 Legend: R rows, K channels of the encoding, D width, S parts.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,20 +28,31 @@ def stem(
     weight: Tensor,
     scale_out: Tensor,
     shift_out: Tensor,
+    running: Sequence[tuple[Tensor, Tensor]],
+    momentum: float,
     row_weight: Tensor | None,
     filled: Tensor | None,
     epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """e [R, D] from x [R, K], a [R, D], W [D, K] in training, and the moments [3, K], [3, D] (W, μ, σ²) of both norms.
 
+    `running` are the statistics of both norms, which move by `momentum` towards those of the batch.
     No gradient reaches x: coordinates are not learned. Rows of padding come out as zeros.
     """
     if filled is None:
         filled = torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device)
     precision = "tf32" if torch.is_autocast_enabled(x.device.type) else product_precision()
-    return Stem.apply(
-        x, attributes, scale, shift, weight, scale_out, shift_out, row_weight, filled, epsilon, precision
-    )
+    settings = Settings(running, momentum, epsilon, precision)
+    return Stem.apply(x, attributes, scale, shift, weight, scale_out, shift_out, row_weight, filled, settings)
+
+
+class Settings(NamedTuple):
+    """What has no gradient."""
+
+    running: Sequence[tuple[Tensor, Tensor]]
+    momentum: float
+    epsilon: float
+    precision: str
 
 
 class Stem(torch.autograd.Function):
@@ -58,8 +70,7 @@ class Stem(torch.autograd.Function):
         shift_out: Tensor,
         row_weight: Tensor | None,
         filled: Tensor,
-        epsilon: float,
-        precision: str,
+        settings: Settings,
     ) -> tuple[Tensor, Tensor, Tensor]:
         x, attributes = x.float().contiguous(), attributes.float().contiguous()
         (rows, channels), width = x.shape, weight.shape[0]
@@ -76,6 +87,8 @@ class Stem(torch.autograd.Function):
             0,
             parts.stride(0),
             moments,
+            *settings.running[0],
+            settings.momentum,
             scale,
             shift,
             weight,
@@ -92,7 +105,7 @@ class Stem(torch.autograd.Function):
             0,
             1.0,
             0,
-            epsilon,
+            settings.epsilon,
             splits,
             K=channels,
             D=width,
@@ -103,7 +116,7 @@ class Stem(torch.autograd.Function):
             DROP=False,
             GIVEN=False,
             TRACK=True,
-            PRECISION=precision,
+            PRECISION=settings.precision,
             BLOCK_R=ROWS,
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
@@ -115,21 +128,25 @@ class Stem(torch.autograd.Function):
             features,
             parts_out,
             moments_out,
+            *settings.running[1],
+            settings.momentum,
             scale_out,
             shift_out,
             e,
             filled,
-            epsilon,
+            settings.epsilon,
             rows,
             width,
             splits,
             GIVEN=False,
+            WEIGHTED=weighted,
+            TILE=ROWS,
             BLOCK_N=ROWS,
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
         )
         ctx.save_for_backward(x, features, scale, shift, weight, scale_out, row_weight, filled, moments, moments_out)
-        ctx.epsilon, ctx.precision = epsilon, precision
+        ctx.settings = settings
         ctx.mark_non_differentiable(moments, moments_out)
         return e, moments, moments_out
 
@@ -150,7 +167,7 @@ class Stem(torch.autograd.Function):
             sums_out,
             parts.stride(0),
             filled,
-            ctx.epsilon,
+            ctx.settings.epsilon,
             width,
             splits,
             BLOCK_N=ROWS,
@@ -184,7 +201,7 @@ class Stem(torch.autograd.Function):
             0,
             1.0,
             0,
-            ctx.epsilon,
+            ctx.settings.epsilon,
             splits,
             K=channels,
             D=width,
@@ -195,7 +212,7 @@ class Stem(torch.autograd.Function):
             ADD_CARRY=False,
             WRITE_CARRY=True,
             DROP=False,
-            PRECISION=ctx.precision,
+            PRECISION=ctx.settings.precision,
             BLOCK_R=ROWS,
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
@@ -206,7 +223,7 @@ class Stem(torch.autograd.Function):
         shift_sum, scale_sum = sums.view(2, *scale.shape)
         shift_out_sum, scale_out_sum = sums_out.view(2, *scale_out.shape)
         linear = linear.view_as(weight)
-        return None, carried, scale_sum, shift_sum, linear, scale_out_sum, shift_out_sum, None, None, None, None
+        return None, carried, scale_sum, shift_sum, linear, scale_out_sum, shift_out_sum, None, None, None
 
 
 def _splits(x: Tensor) -> int:
