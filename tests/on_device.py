@@ -20,9 +20,9 @@ def relative(found, expected):
 def keep_mask(seed, rows, columns, probability):
     """What the kernels multiply with: 0, or the factor that keeps the expectation; [rows, columns]."""
     import triton
+    from kept_kernel import write_kept
 
     from ckgconv.ops.fused import block, threshold
-    from kept_kernel import write_kept
 
     level, factor = threshold(probability)
     mask = torch.empty(rows, columns, device=DEVICE)

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from small_data import small_dataset
 
 from ckgconv.data import load
 from ckgconv.engine.captured import evaluation_work, training_work
@@ -12,7 +13,6 @@ from ckgconv.engine.static import sample, sizes_of
 from ckgconv.nn import CKGCN
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import recipe, with_value
-from small_data import small_dataset
 
 
 def learner_of(name, data):

@@ -1,10 +1,12 @@
 """Steps as CUDA graphs: a whole training step, or a whole evaluation step, is one launch.
 
-The batches of an epoch lie on the device as a table of graph numbers. A step works on a batch that lies ready in one of
-two slots, while a second stream assembles the batch of the next step into the other: walks, supports and targets cost no
-time of their own. Two graphs, one per direction, are replayed in turn; a counter on the device says which row is next.
+The batches of an epoch lie on the device as a table of graph numbers. A step works on a batch that lies ready in one
+of two slots, while a second stream assembles the batch of the next step into the other: walks, supports and targets
+cost no time of their own. Two graphs, one per direction, are replayed in turn; a counter on the device says which row
+is next.
 
-A step that has been captured cannot change: batches that do not fit its capacity are refused, and the caller captures anew.
+A step that has been captured cannot change: batches that do not fit its capacity are refused, and the caller captures
+anew.
 """
 
 from collections.abc import Callable

@@ -9,7 +9,7 @@ from ckgconv.data.packed import ragged
 from ckgconv.engine.batches import evaluation_batches
 from ckgconv.engine.capture import Replay, padded_table
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.optim import clip_gradients
+from ckgconv.engine.optim import update
 from ckgconv.engine.static import Sample, sizes_of
 from ckgconv.tasks.losses import only
 
@@ -61,8 +61,7 @@ def training_work(learner: Learner, sample: Sample) -> Tensor:
     learner.optimizer.zero_grad(set_to_none=True)
     loss = learner.loss(learner.forward(sample.batch), sample.target)
     loss.backward()
-    clip_gradients(learner.model, learner.recipe)
-    learner.optimizer.optimizer.step()
+    update(learner.model, learner.optimizer, learner.recipe)
     return loss.detach()
 
 

@@ -84,6 +84,8 @@ def restore_training(tensors: dict[str, Tensor], model: nn.Module, optimizer: to
     for key, value in tensors.items():
         if key.startswith("optimizer."):
             _, moment, name = key.split(".", 2)
-            counts_on_device = moment != "step" or optimizer.defaults["capturable"]
-            device = parameters[name].device if counts_on_device else value.device
-            optimizer.state[parameters[name]][moment] = value.to(device)
+            state = optimizer.state[parameters[name]]
+            if moment in state:  # in place: a captured step reads these very tensors
+                state[moment].copy_(value)
+            else:
+                state[moment] = value if moment == "step" else value.to(parameters[name].device)

@@ -11,7 +11,7 @@ from ckgconv.data.packed import SPLITS
 from ckgconv.engine.batches import evaluation_batches, training_batches
 from ckgconv.engine.captured import captured_losses, captured_predictions
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.optim import clip_gradients, learning_rate, set_learning_rate
+from ckgconv.engine.optim import learning_rate, set_learning_rate, update
 from ckgconv.ops.total import total
 from ckgconv.tasks.losses import only
 from ckgconv.tasks.metrics import Score
@@ -44,8 +44,7 @@ def training_step(learner: Learner, graphs: Tensor) -> float:
     share = learner.loss(learner.forward(batch), targets(learner, batch, "train"))
     # Gradients are averaged over processes, but the shares of the loss add up.
     learner.fabric.backward(share * learner.fabric.world_size)
-    clip_gradients(learner.model, learner.recipe)
-    learner.optimizer.step()
+    update(learner.model, learner.optimizer, learner.recipe)
     return float(total(share.detach()))
 
 

@@ -6,10 +6,13 @@ AdamW on all parameters, gradient norm clipped, and a learning rate set once per
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
 
+from ckgconv.ops.adamw.naive import Moments, Rates
+from ckgconv.ops.fused import fused
 from ckgconv.recipe import TrainingRecipe
 
 # The rate of epoch 0, from which the warm-up rises.
@@ -17,15 +20,57 @@ START = 1e-7
 
 
 def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.AdamW:
-    """AdamW with the recipe's rate and decay on every parameter, biases and norms included.
-
-    On a GPU the rate and the count of steps live there too, so that a step can be captured.
-    """
+    """AdamW with the recipe's rate and decay on every parameter, biases and norms included."""
     parameters = list(model.parameters())
-    if not parameters[0].is_cuda:
-        return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
-    rate = torch.tensor(recipe.learning_rate, device=parameters[0].device)
-    return torch.optim.AdamW(parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True, capturable=True)
+    if fused(parameters[0]):
+        return FlatAdamW(parameters, recipe)
+    return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+
+
+class FlatAdamW(torch.optim.AdamW):
+    """The same on a GPU, with all parameters in one vector: an update is a few launches, and can be captured.
+
+    Parameters and moments become views of flat vectors, so state dicts and checkpoints look as ever; rate and step
+    count live on the device.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], recipe: TrainingRecipe) -> None:
+        device = parameters[0].device
+        rate = torch.tensor(recipe.learning_rate, device=device)
+        super().__init__(parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True, capturable=True)
+        self.rates = Rates(recipe.clip_norm, recipe.weight_decay)
+        self.flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
+        self.gradient = torch.zeros_like(self.flat)
+        self.moments = Moments(torch.zeros_like(self.flat), torch.zeros_like(self.flat), torch.zeros((), device=device))
+        sizes = [parameter.numel() for parameter in parameters]
+        views = zip(*(vector.split(sizes) for vector in (self.flat, *self.moments[:2])), strict=True)
+        for parameter, (values, first, second) in zip(parameters, views, strict=True):
+            parameter.data = values.view_as(parameter)
+            self.state[parameter] = {
+                "step": self.moments.step,
+                "exp_avg": first.view_as(parameter),
+                "exp_avg_sq": second.view_as(parameter),
+            }
+
+    @torch.no_grad()
+    def clipped_step(self) -> None:
+        """Clip and update in one go; a parameter that no gradient reached counts as zero."""
+        parameters = self.param_groups[0]["params"]
+        gradients = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in parameters]
+        torch.cat(gradients, out=self.gradient)
+        from ckgconv.ops.adamw import triton as kernels
+
+        kernels.clipped_adamw(self.flat, self.gradient, self.moments, self.param_groups[0]["lr"], self.rates)
+
+
+def update(model: nn.Module, optimizer: Any, recipe: TrainingRecipe) -> None:
+    """Clip the gradients of a backward pass and move the parameters."""
+    inner = getattr(optimizer, "optimizer", optimizer)
+    if isinstance(inner, FlatAdamW):
+        inner.clipped_step()
+    else:
+        clip_gradients(model, recipe)
+        optimizer.step()
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

@@ -8,7 +8,7 @@ Legend: M rows (nodes or edges), F attribute columns, D width.
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -55,7 +55,7 @@ class TypeEncoder(nn.Module):
 
     def forward(self, attributes: Tensor, rows: int) -> Tensor:
         columns = attributes.unbind(1)
-        embedded: Tensor = sum(lookup(column, table.weight) for column, table in zip(columns, self.tables, strict=True))
+        embedded: Any = sum(lookup(column, table.weight) for column, table in zip(columns, self.tables, strict=True))
         return embedded
 
 

@@ -136,6 +136,7 @@ def fused_stem(
     filled: Tensor | None,
 ) -> Tensor:
     """BN( attributes + FC(BN(encoded)) ) by fused kernels; running statistics follow."""
+    assert isinstance(mix.projection, nn.Linear)
     from ckgconv.ops.stem import triton as kernels
 
     e, _, _ = kernels.stem(

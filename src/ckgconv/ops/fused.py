@@ -3,9 +3,9 @@
     device   dtype      what runs
     cpu      any        plain torch
     cuda     float64    plain torch
-    cuda     float32    Triton: fp32, or tf32 where torch's float32 matrix products may use it, or bf16 under autocast
+    cuda     float32    Triton: fp32, tf32 where torch's float32 products may use it, bf16 under autocast
 
-Storage is bfloat16 under autocast and float32 otherwise; sums, statistics and gradients of parameters are float32 always.
+Storage is bfloat16 under autocast, float32 otherwise; sums, statistics and gradients of parameters are float32 always.
 """
 
 import importlib.util

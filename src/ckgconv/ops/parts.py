@@ -2,10 +2,10 @@
 
     GELU(n) = n Φ(n)        GELU'(n) = Φ(n) + n φ(n)
 
-For float32 values Φ is the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a float32
-sum; φ and Φ share one exponential. For values that are kept as bfloat16, Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵)) by the
-hardware's tanh, with coefficients fitted to Φ: its error in GELU, 7·10⁻⁴ at most, is below bfloat16's own rounding, and it
-takes 8 instructions in place of 25, which is what a stage of the pairs pass is made of.
+For float32 values Φ is the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a
+float32 sum; φ and Φ share one exponential. For values that are kept as bfloat16, Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵))
+by the hardware's tanh, with coefficients fitted to Φ: its error in GELU, 7·10⁻⁴ at most, is below bfloat16's own
+rounding, and it takes 8 instructions in place of 25; a stage of the pairs pass is bound by such instructions.
 
 Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and are merged without cancellation:
 μ = Σ W_s μ_s / W, M₂ = Σ M₂_s + W_s (μ_s - μ)².
@@ -106,7 +106,9 @@ def read_plain_parts(parts, plane, count, rows, channels, columns, PARTS: tl.con
     """The same where every row counts once: part s has every count-th tile of ROWS rows, so W need not be read."""
     part = tl.arange(0, PARTS)
     whole = rows // ROWS
-    weight = ((whole - part + count - 1) // count * ROWS + tl.where(whole % count == part, rows % ROWS, 0)).to(tl.float32)
+    weight = ((whole - part + count - 1) // count * ROWS + tl.where(whole % count == part, rows % ROWS, 0)).to(
+        tl.float32
+    )
     weight = tl.where((part < count) & (part * ROWS < rows), weight, 0.0)[:, None]
     inside = (weight > 0) & (columns < channels)[None, :]
     place = parts + part[:, None] * channels + columns[None, :]

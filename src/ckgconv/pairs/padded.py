@@ -1,7 +1,7 @@
 """Batches of static capacity: whatever graphs a batch holds, its tensors have the same shapes.
 
-Every step here is a tensor operation of fixed shape on the device that holds the data, so a training step that starts from
-graph numbers can be captured as one CUDA graph. This is the only place that creates padding:
+Every step here is a tensor operation of fixed shape on the device that holds the data, so a training step that starts
+from graph numbers can be captured as one CUDA graph. This is the only place that creates padding:
 
 - nodes, pairs and edges behind the filled ones are padding; at least one of each always is, and padding points to it;
 - padding has weight 0 in all statistics, belongs to no graph, and is not counted by any loss;

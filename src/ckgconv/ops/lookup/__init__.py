@@ -2,8 +2,8 @@
 
     y_m = T[a_m]        ∂T = Σ_m 1[a_m = v] g_m
 
-The tables of attributes have at most some hundred rows. As a product the gradient is two launches with sums in a fixed order;
-the library's sorts the indices first, in a dozen launches.
+The tables of attributes have at most some hundred rows. As a product the gradient is three launches with sums in a
+fixed order; the library's sorts the indices first, in a dozen launches.
 
 Legend: M rows, V rows of the table, D width.
 """

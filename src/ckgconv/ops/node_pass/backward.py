@@ -4,8 +4,8 @@ backward_ffn          G = gradient at v through the norm that reads it; ∂u, an
 backward_projection   G = gradient at t through its norm; ∂θ₁, ∂θ₂, ∂y
 backward_convolution  ∂x_j = G_j + Σ_i ψ_ij ⊙ ∂y_i / |supp(i)|;  ∂ψ_ij = x_j ⊙ ∂y_i / |supp(i)|
 
-A kernel ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of the matrices
-are left to one batched product over all blocks, for which the kernels write both factors.
+A kernel ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of the
+matrices are left to one batched product over all blocks, for which the kernels write both factors.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -37,7 +37,7 @@ def norm_sums(
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
-    total, mean, variance = read_moments(v_moments, D, D, columns)
+    _, mean, variance = read_moments(v_moments, D, D, columns)
     root = 1.0 / tl.sqrt(variance + epsilon)
     sum_g = tl.zeros([BLOCK_D], tl.float32)
     sum_gv = tl.zeros([BLOCK_D], tl.float32)
@@ -111,7 +111,7 @@ def backward_ffn(
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     real_column = columns < D
-    total, mean, variance = read_moments(t_moments, D, D, columns)
+    _, mean, variance = read_moments(t_moments, D, D, columns)
     root = 1.0 / tl.sqrt(variance + epsilon)
     gamma = tl.load(t_scale + columns, mask=real_column, other=0.0)
     offset = tl.load(t_shift + columns, mask=real_column, other=0.0)
@@ -260,7 +260,7 @@ def backward_convolution(
     columns = tl.arange(0, BLOCK_D)
     real_column = columns < D
     if NORM:
-        total, mean, variance = read_moments(v_moments, D, D, columns)
+        _, mean, variance = read_moments(v_moments, D, D, columns)
         root = 1.0 / tl.sqrt(variance + epsilon)
         gamma = tl.load(v_scale + columns, mask=real_column, other=0.0)
         offset = tl.load(v_shift + columns, mask=real_column, other=0.0)

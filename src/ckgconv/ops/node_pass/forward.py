@@ -3,8 +3,8 @@
 forward_convolution   y = 1/|supp| Σ x_j ⊙ ψ_ij;  t = x + drop( W (y ⊙ (θ₁ + √d θ₂)) + b )         and the moments of t
 forward_ffn           u = BN(t);  v = u + drop( W₂ GELU(W₁ u + b₁) + b₂ )                          and the moments of v
 
-At 740 nodes a launch is all latency, so a kernel ends only where the statistics of all nodes are needed. x of a block is
-never written: it is BN(v) of the block before, applied as it is read.
+At 740 nodes a launch is all latency, so a kernel ends only where the statistics of all nodes are needed. x of a block
+is never written: it is BN(v) of the block before, applied as it is read.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """

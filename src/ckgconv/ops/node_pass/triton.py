@@ -242,7 +242,7 @@ def _backward(
     splits = _splits(nodes)
     gradient_psi = torch.empty_like(psi)
     sums = torch.empty(splits, layers, SUMS, width, device=x.device)
-    # Both factors of each matrix's gradient, for all blocks; zero beyond the filled nodes, since products sum over them.
+    # Both factors of each matrix's gradient for all blocks; zero beyond the filled nodes: products sum over them.
     narrow = torch.zeros(4, layers, nodes, width, device=x.device)
     wide = torch.zeros(2, layers, nodes, hidden, device=x.device)
     out_kept, u_kept, projected_kept, scaled_kept = narrow

@@ -23,7 +23,7 @@ def stem(
     row_weight: Tensor | None,
     epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """e [R, D] from x [R, K], a [R, D], W [D, K] in training, and the moments [3, K], [3, D] (W, μ, σ²) of both norms."""
+    """e [R, D] from x [R, K], a [R, D], W [D, K], and the moments [3, K], [3, D] (W, μ, σ²) of both norms."""
     normal, *first = weighted_batch_norm(x, row_weight, scale, shift, epsilon)
     features = attributes + F.linear(normal, weight)
     e, *second = weighted_batch_norm(features, row_weight, scale_out, shift_out, epsilon)

@@ -34,7 +34,7 @@ def stem(
     filled: Tensor | None,
     epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """e [R, D] from x [R, K], a [R, D], W [D, K] in training, and the moments [3, K], [3, D] (W, μ, σ²) of both norms.
+    """e [R, D] from x [R, K], a [R, D], W [D, K], and the moments [3, K], [3, D] (W, μ, σ²) of both norms.
 
     `running` are the statistics of both norms, which move by `momentum` towards those of the batch.
     No gradient reaches x: coordinates are not learned. Rows of padding come out as zeros.
@@ -155,7 +155,7 @@ class Stem(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, features, scale, shift, weight, scale_out, row_weight, filled, moments, moments_out = ctx.saved_tensors
         gradient = gradient.contiguous()
-        (rows, channels), width = x.shape, weight.shape[0]
+        channels, width = x.shape[1], weight.shape[0]
         splits = _splits(x)
         sizes = [weight.numel(), width, 2 * channels, 2 * width]
         parts = x.new_empty(splits, sum(sizes))
