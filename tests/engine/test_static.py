@@ -9,15 +9,17 @@ from ckgconv.engine.captured import evaluation_work, training_work
 from ckgconv.engine.loop import predict_batch, training_step
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
-from ckgconv.engine.static import sample, sizes_of
+from ckgconv.engine.static import source_of
 from ckgconv.nn import CKGCN
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import recipe, with_value
 
 
-def learner_of(name, data):
+def learner_of(name, data, settings=()):
     """A small network of a recipe in float64 without dropout, so that two ways of computing can be compared."""
     chosen = recipe(name)
+    for setting in settings:
+        chosen = with_value(chosen, setting)
     for setting in ("model.width=16", "model.blocks=2", "model.dropout=0", "model.kernel.dropout=0"):
         chosen = with_value(chosen, setting)
     chosen = with_value(chosen, "model.kernel.mlp_dropout=0")
@@ -25,22 +27,33 @@ def learner_of(name, data):
     return make_learner(make_fabric("cpu", "64"), CKGCN.from_recipe(chosen).double(), data, chosen)
 
 
-@pytest.mark.parametrize("name", ["zinc", "mnist", "pattern", "cluster", "peptides-func"])
-def test_a_padded_step_is_the_step(name):
+CASES = [(name, ()) for name in ("zinc", "mnist", "pattern", "cluster", "peptides-func")]
+CASES += [
+    ("zinc", ("model.support=2",)),
+    ("zinc", ("model.encoding=spd", "model.steps=5")),
+    ("zinc", ("model.encoding=rd",)),
+    ("pattern", ("model.encoding=pair_rwse", "model.support=1")),
+    ("zinc", ("model.kernel.constraint=softmax", "model.norm=layer")),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_a_padded_step_is_the_step(name, settings):
     data = small_dataset(recipe(name))
-    plain, padded = learner_of(name, data), learner_of(name, data)
+    plain, padded = learner_of(name, data, settings), learner_of(name, data, settings)
+    source = source_of(padded)
     numbers = torch.tensor([2, -1, 0, 3])
     graphs = numbers[numbers >= 0]
-    capacity = sizes_of(padded).needed(torch.tensor([[1, 2, 3, 4]]))
+    capacity = source.sizes.needed(torch.tensor([[1, 2, 3, 4]]))
     for _ in range(3):
         loss = training_step(plain, graphs)
-        assert float(training_work(padded, sample(padded, numbers, capacity, "train"))) == pytest.approx(loss, rel=1e-9)
+        assert float(training_work(padded, source.sample(numbers, capacity, "train"))) == pytest.approx(loss, rel=1e-9)
     for (key, mine), theirs in zip(padded.model.state_dict().items(), plain.model.state_dict().values(), strict=True):
         assert torch.allclose(mine, theirs, rtol=1e-7, atol=1e-9), key
     padded.model.eval()
     batch = plain.batch(graphs)
     expected = predict_batch(plain, batch)
-    found = evaluation_work(padded, sample(padded, numbers, capacity, "train"))
+    found = evaluation_work(padded, source.sample(numbers, capacity, "train"))
     found = found[: expected.shape[0]] if data.node_targets else found[numbers >= 0]
     assert torch.allclose(found, expected, rtol=1e-7, atol=1e-9)
 
@@ -49,10 +62,10 @@ def test_capacity_holds_every_batch_and_one_row_of_padding():
     data = load(DataRecipe("zinc", limit=20), None)
     learner = learner_of("zinc", data)
     batches = torch.tensor([[0, 1, 2], [3, 4, -1]])
-    needed = sizes_of(learner).needed(batches)
+    needed = source_of(learner).sizes.needed(batches)
     nodes = data.node_ptr.diff()
     assert needed.nodes == max(int(nodes[:3].sum()), int(nodes[3:5].sum())) + 1
     assert needed.pairs == max(int((nodes[:3] ** 2).sum()), int((nodes[3:5] ** 2).sum())) + 1
     assert needed.graphs == 3
-    assert needed.holds(sizes_of(learner).needed(batches[1:]))
-    assert not sizes_of(learner).needed(batches[1:, :2]).holds(needed)
+    assert needed.holds(source_of(learner).sizes.needed(batches[1:]))
+    assert not source_of(learner).sizes.needed(batches[1:, :2]).holds(needed)

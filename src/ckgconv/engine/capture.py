@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from ckgconv.checks import require
+from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.static import Sample, Sizes, sample
+from ckgconv.engine.static import Sample, Source
 from ckgconv.pairs.padded import Capacity
 
 WARM_UPS = 2
@@ -31,34 +31,38 @@ class Replay:
     """`work` on each of a table of batches.
 
     Args:
-        learner: model and data on a GPU.
+        source: of samples; model and data are on a GPU.
         batches: [S, B] graph numbers on the host, -1 for none; others of the same shape may follow.
         split: whose targets the samples carry.
         work: from a sample to a value of fixed shape, kept for every step.
     """
 
-    def __init__(
-        self, learner: Learner, batches: Tensor, split: str, sizes: Sizes, work: Callable[[Sample], Tensor]
-    ) -> None:
-        self.learner = learner
+    def __init__(self, source: Source, batches: Tensor, split: str, work: Callable[[Sample], Tensor]) -> None:
+        learner = source.learner
+        self.source = source
         self.split = split
-        self.sizes = sizes
         self.work = work
-        self.capacity = widened_capacity(sizes.needed(batches))
+        self.capacity = widened_capacity(source.sizes.needed(batches))
         steps, width = batches.shape
         device = learner.fabric.device
         self.table = torch.full((steps + 1, width), -1, device=device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
         self.side = torch.cuda.Stream(device)
         self.table[:steps] = batches.to(device)
-        self.slots = [self._sample(), self._sample()]
         self.values = torch.zeros(0)
-        self.graphs = self._captured()
+        try:
+            self.slots = [self._sample(), self._sample()]
+            self.graphs = self._captured()
+        except torch.OutOfMemoryError as error:
+            raise InputError(
+                f"A batch of up to {self.capacity.pairs:,} pairs does not fit into the memory of the GPU: choose a "
+                f"smaller training.batch_size, or a support of fewer pairs (a number of hops, 'sparse_global')."
+            ) from error
 
     def fits(self, batches: Tensor) -> bool:
         """Whether the batches can be run without capturing anew."""
         same = batches.shape[0] == self.table.shape[0] - 1
-        return same and self.capacity.holds(self.sizes.needed(batches))
+        return same and self.capacity.holds(self.source.sizes.needed(batches))
 
     def run(self, batches: Tensor) -> Tensor:
         """Values [S, …] of all steps."""
@@ -72,7 +76,7 @@ class Replay:
 
     def _sample(self) -> Sample:
         numbers = self.table.index_select(0, self.counter).squeeze(0)
-        return sample(self.learner, numbers, self.capacity, self.split)
+        return self.source.sample(numbers, self.capacity, self.split)
 
     def _step(self, slot: int) -> None:
         """Work on one slot while the other is filled for the next step."""
@@ -90,7 +94,7 @@ class Replay:
 
     def _captured(self) -> list[torch.cuda.CUDAGraph]:
         """One graph per slot, after steps that compile kernels and fill caches, and whose effects are undone."""
-        learner = self.learner
+        learner = self.source.learner
         kept = _state(learner)
         generator = torch.cuda.get_rng_state(learner.fabric.device)
         stream = torch.cuda.Stream(learner.fabric.device)
@@ -113,11 +117,10 @@ class Replay:
         return graphs
 
 
-def padded_table(batches: list[Tensor], width: int) -> Tensor:
-    """[S, width] graph numbers on the host; a shorter batch ends with -1."""
-    table = torch.full((len(batches), width), -1)
-    for row, batch in zip(table, batches, strict=True):
-        row[: batch.shape[0]] = batch
+def padded_table(graphs: Tensor, width: int) -> Tensor:
+    """Graph numbers on the host in rows of `width`, [S, width]; the last row ends with -1 where it is not full."""
+    table = torch.full((-(-graphs.shape[0] // width), width), -1)
+    table.view(-1)[: graphs.shape[0]] = graphs
     return table
 
 

@@ -5,53 +5,52 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ckgconv.data.packed import ragged
-from ckgconv.engine.batches import evaluation_batches
+from ckgconv.data.packed import SPLITS, ragged
 from ckgconv.engine.capture import Replay, padded_table
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.optim import update
-from ckgconv.engine.static import Sample, sizes_of
+from ckgconv.engine.static import Sample, source_of
 from ckgconv.tasks.losses import only
 
 
-def captured_losses(learner: Learner, batches: list[Tensor]) -> Iterator[tuple[Tensor, float]]:
-    """Train on the batches of an epoch; each with its loss."""
-    table = padded_table([batch.cpu() for batch in batches], learner.recipe.batch_size)
+def captured_losses(learner: Learner) -> Iterator[tuple[int, float]]:
+    """Train on all training graphs in a random order; the number of graphs and the loss of each step."""
+    graphs = learner.data.train.cpu()
+    table = padded_table(graphs[torch.randperm(graphs.shape[0])], learner.recipe.batch_size)
     learner.model.train()
     losses = _replay(learner, "train", table).run(table)
-    yield from zip(batches, losses.tolist(), strict=True)
+    yield from zip((table >= 0).sum(1).tolist(), losses.tolist(), strict=True)
 
 
 def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     """Predictions [M, T] and targets of a split, in the units of the data."""
     data = learner.data
     graphs = data.split(split)
-    batches = list(evaluation_batches(graphs.cpu(), learner.recipe.batch_size, 0, 1))
-    table = padded_table(batches, learner.recipe.batch_size)
+    table = padded_table(graphs.cpu(), learner.recipe.batch_size)
     learner.model.eval()
-    predicted = _replay(learner, split, table).run(table)
-    steps, rows = predicted.shape[:2]
+    replay = _replay(learner, split, table)
+    predicted = replay.run(table)
     assert data.y is not None
     if not data.node_targets:
         return predicted.flatten(0, 1)[: graphs.shape[0]], data.y[graphs]
-    sizes = learner.replays[split].sizes.nodes
-    counts = torch.stack([sizes[batch].sum() for batch in batches]).to(graphs.device)
-    first = torch.arange(steps, device=graphs.device) * rows
-    place, _ = ragged(torch.stack([first, first + counts]).T.reshape(-1), 2 * torch.arange(steps, device=graphs.device))
+    filled = (replay.source.sizes.nodes[table.clamp(min=0)] * (table >= 0)).sum(1).to(graphs.device)
+    real = torch.arange(predicted.shape[1], device=graphs.device) < filled.unsqueeze(-1)
     nodes, _ = ragged(data.node_ptr, graphs)
     y = data.y[nodes]
     if data.node_split is not None:
-        y = only(y, data.node_split[nodes] == ("train", "val", "test").index(split), learner.recipe.loss)
-    return predicted.flatten(0, 1)[place], y
+        y = only(y, data.node_split[nodes] == SPLITS.index(split), learner.recipe.loss)
+    return predicted[real], y
 
 
 def _replay(learner: Learner, name: str, table: Tensor) -> Replay:
     """The captured step of that name, captured anew where it does not exist or does not fit."""
     replay: Replay | None = learner.replays.get(name)
     if replay is None or not replay.fits(table):
+        source = learner.replays.get("source") or source_of(learner)
+        learner.replays["source"] = source
         learner.replays.pop(name, None)
         work = training_work if name == "train" else evaluation_work
-        replay = Replay(learner, table, name, sizes_of(learner), lambda sample: work(learner, sample))
+        replay = Replay(source, table, name, lambda sample: work(learner, sample))
         learner.replays[name] = replay
     return replay
 

@@ -28,14 +28,20 @@ class Learner:
     data: PackedDataset
     scale: TargetScale
     recipe: TrainingRecipe
-    replays: dict[str, Any] = field(default_factory=dict)  # captured steps: "train", and a split's name for evaluation
+    replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name, and the source of their batches
 
     @property
     def captures(self) -> bool:
-        """Whether steps run as CUDA graphs: one process on a GPU, float32 parameters, walks over whole graphs."""
+        """Whether steps run as CUDA graphs: one process on a GPU, float32 parameters, every pair stored."""
+        alone = self.fabric.world_size == 1 and fused(self.model.node_stem.norm.scale)
         encoding = self.model.encoding
-        whole = encoding.name == "rrwp" and encoding.support == "global"
-        return whole and self.fabric.world_size == 1 and fused(self.model.node_stem.norm.scale)
+        return alone and encoding.keeps_edges and (encoding.walks_whole_graphs or self._pairs_fit())
+
+    def _pairs_fit(self) -> bool:
+        """Whether the pairs of all graphs, at most n² each, take less than a quarter of the device's memory."""
+        pairs = int(self.data.node_ptr.diff().square().sum())
+        size = pairs * (self.model.encoding.channels * 4 + 8)
+        return size < torch.cuda.get_device_properties(self.fabric.device).total_memory // 4
 
     @property
     def outputs(self) -> int:

@@ -25,15 +25,15 @@ def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], None]
     learner.wrapped.train()
     fabric = learner.fabric
     summed, seen = 0.0, 0
-    batches = training_batches(learner.data.train, learner.recipe.batch_size, fabric.global_rank, fabric.world_size)
     if learner.captures:
-        steps = captured_losses(learner, list(batches))
+        steps = captured_losses(learner)
     else:
-        steps = ((graphs, training_step(learner, graphs)) for graphs in batches)
-    for graphs, loss in steps:
-        summed += loss * graphs.shape[0]
-        seen += graphs.shape[0]
-        tick(graphs.shape[0], loss)
+        batches = training_batches(learner.data.train, learner.recipe.batch_size, fabric.global_rank, fabric.world_size)
+        steps = ((graphs.shape[0], training_step(learner, graphs)) for graphs in batches)
+    for count, loss in steps:
+        summed += loss * count
+        seen += count
+        tick(count, loss)
     return {"epoch": epoch, "train_loss": summed / max(seen, 1), "lr": rate, "seconds": time.perf_counter() - start}
 
 

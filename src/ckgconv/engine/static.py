@@ -1,5 +1,6 @@
 """Batches of static capacity from a learner's data: inputs and targets of a step that can be captured."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -8,33 +9,64 @@ from torch import Tensor
 from ckgconv.data.packed import SPLITS
 from ckgconv.engine.learner import Learner
 from ckgconv.graphs import GraphBatch
-from ckgconv.pairs.padded import Capacity, padded_batch
+from ckgconv.pairs.padded import Capacity, StoredPairs, padded_batch, store_pairs
 from ckgconv.tasks.losses import only
+
+# Graphs that are encoded together when the pairs of a whole data set are stored.
+CHUNK = 256
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Nodes and edges of every graph of a data set, on the host: shapes must be known before a batch is made."""
+    """Nodes, edges and pairs of every graph of a data set, on the host: shapes must be known before a batch is made."""
 
     nodes: Tensor  # [G]
     edges: Tensor  # [G]
+    pairs: Tensor  # [G]
 
     def needed(self, batches: Tensor) -> Capacity:
         """The capacity for batches [S, B] of graph numbers, -1 for none; one row of each kind is always padding."""
         graph, there = batches.clamp(min=0), batches >= 0
-        nodes, edges = self.nodes[graph] * there, self.edges[graph] * there
+
+        def most(counts: Tensor) -> int:
+            return int((counts[graph] * there).sum(1).max()) + 1
+
         return Capacity(
             graphs=batches.shape[1],
-            nodes=int(nodes.sum(1).max()) + 1,
-            pairs=int((nodes**2).sum(1).max()) + 1,
-            edges=int(edges.sum(1).max()) + 1,
+            nodes=most(self.nodes),
+            pairs=most(self.pairs),
+            edges=most(self.edges),
             largest=int(self.nodes.max()),
         )
 
 
-def sizes_of(learner: Learner) -> Sizes:
-    """Sizes of a learner's graphs."""
-    return Sizes(learner.data.node_ptr.diff().cpu(), learner.data.edge_ptr.diff().cpu())
+@dataclass(frozen=True)
+class Source:
+    """Where the batches of a learner come from."""
+
+    learner: Learner
+    stored: StoredPairs | None  # None: walks over whole graphs, computed for each batch
+    sizes: Sizes
+
+    def sample(self, numbers: Tensor, capacity: Capacity, split: str) -> "Sample":
+        """Inputs and targets of the graphs of the given numbers [B]; targets of padding do not count."""
+        model, data = self.learner.model, self.learner.data
+        dtype = model.node_stem.norm.scale.dtype
+        batch, nodes = padded_batch(data, self.stored, numbers, capacity, model.encoding, dtype)
+        if model.recipe.position_channels:
+            assert batch.position is not None
+            batch = replace(batch, node_features=torch.cat([batch.node_features, batch.position], dim=-1))
+        else:
+            batch = replace(batch, position=None)
+        assert data.y is not None
+        if data.node_targets:
+            counts, y = nodes.real, data.y[nodes.index]
+            if data.node_split is not None:
+                counts = counts & (data.node_split[nodes.index] == SPLITS.index(split))
+        else:
+            counts, y = numbers >= 0, data.y[numbers.clamp(min=0)]
+        y = y.to(dtype) if y.is_floating_point() else y.long()
+        return Sample(batch, only(y, counts, self.learner.recipe.loss))
 
 
 @dataclass(frozen=True)
@@ -45,23 +77,17 @@ class Sample:
     target: Tensor
 
 
-def sample(learner: Learner, numbers: Tensor, capacity: Capacity, split: str) -> Sample:
-    """Inputs and targets of the graphs of the given numbers [B]; targets of padding do not count."""
-    model, data = learner.model, learner.data
-    dtype = model.node_stem.norm.scale.dtype
-    batch, nodes = padded_batch(data, numbers, capacity, model.encoding, dtype)
-    if model.recipe.position_channels:
-        assert batch.position is not None
-        batch = replace(batch, node_features=torch.cat([batch.node_features, batch.position], dim=-1))
-    else:
-        batch = replace(batch, position=None)
-    assert data.y is not None
-    if data.node_targets:
-        counts = nodes.real
-        if data.node_split is not None:
-            counts = counts & (data.node_split[nodes.index] == SPLITS.index(split))
-        y = data.y[nodes.index]
-    else:
-        counts, y = numbers >= 0, data.y[numbers.clamp(min=0)]
-    y = y.to(dtype) if y.is_floating_point() else y.long()
-    return Sample(batch, only(y, counts, learner.recipe.loss))
+def source_of(learner: Learner) -> Source:
+    """The source of a learner's batches; pairs that cannot be computed in fixed shapes are stored once, here."""
+    nodes, edges = learner.data.node_ptr.diff().cpu(), learner.data.edge_ptr.diff().cpu()
+    if learner.model.encoding.walks_whole_graphs:
+        return Source(learner, None, Sizes(nodes, edges, nodes**2))
+    stored = store_pairs(_eager_batches(learner))
+    return Source(learner, stored, Sizes(nodes, edges, stored.pair_ptr.diff().cpu()))
+
+
+@torch.no_grad()
+def _eager_batches(learner: Learner) -> Iterator[GraphBatch]:
+    graphs = torch.arange(learner.data.num_graphs, device=learner.data.node_ptr.device)
+    for chunk in graphs.split(CHUNK):
+        yield learner.model.prepare(learner.batch(chunk))

@@ -57,6 +57,16 @@ class Encoding:
         return names.get(self.name, f"{self.name} {self.steps}")
 
     @property
+    def walks_whole_graphs(self) -> bool:
+        """Whether pairs and coordinates of a batch can be computed in fixed shapes, without looking at the graphs."""
+        return self.name == "rrwp" and self.support == "global"
+
+    @property
+    def keeps_edges(self) -> bool:
+        """Whether every edge lies inside the support, and every pair of it is stored."""
+        return self.support == "global" or (isinstance(self.support, int) and self.support > 0)
+
+    @property
     def channels(self) -> int:
         """C, the number of coordinate channels of a pair."""
         return {"rrwp": self.steps + 1, "spd": 1, "rd": 1, "pair_rwse": 2 * self.steps}[self.name]

@@ -10,6 +10,7 @@ from graph numbers can be captured as one CUDA graph. This is the only place tha
 Legend: G graphs, N nodes, P pairs, E edges: capacities, not counts.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -66,6 +67,44 @@ class Ragged:
     real: Tensor  # [M] bool
 
 
+@dataclass(frozen=True)
+class StoredPairs:
+    """The support of every graph of a store with its coordinates, computed once (`store_pairs`)."""
+
+    pair_ptr: Tensor  # [G + 1]
+    receiver: Tensor  # [P] local to each graph
+    sender: Tensor  # [P]
+    coordinates: Tensor  # [P, C], or [P] for the shortest-path distance
+    edge_row: Tensor  # [E] row of each edge among those of its graph
+    node_encoding: Tensor  # [N, K]
+
+
+def store_pairs(batches: Iterable[GraphBatch]) -> StoredPairs:
+    """From eager batches that together hold every graph of a store in order, with all edges inside the support."""
+    parts = [_stored_part(batch) for batch in batches]
+    columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+    counts, *others = columns
+    return StoredPairs(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), *others)
+
+
+def _stored_part(batch: GraphBatch) -> tuple[Tensor, ...]:
+    pairs = batch.pairs
+    graph = pairs.node_graph[pairs.receiver]
+    counts = torch.bincount(graph, minlength=batch.num_graphs)
+    first = batch.node_ptr[graph]
+    start = counts.cumsum(0) - counts
+    edge_row = batch.edge_row - start[graph[batch.edge_row]]
+    values = pairs.coordinates if pairs.coordinates.is_floating_point() else pairs.coordinates.short()
+    return (
+        counts,
+        (pairs.receiver - first).int(),
+        (pairs.sender - first).int(),
+        values,
+        edge_row,
+        batch.node_encoding,
+    )
+
+
 def ragged(pointers: Tensor, numbers: Tensor, capacity: int) -> Ragged:
     """Rows pointers[g] … pointers[g + 1] - 1 for each g of `numbers` [G], one after the other."""
     graph = numbers.clamp(min=0)
@@ -81,27 +120,31 @@ def ragged(pointers: Tensor, numbers: Tensor, capacity: int) -> Ragged:
 
 
 def padded_batch(
-    store: GraphStore, numbers: Tensor, capacity: Capacity, encoding: Encoding, dtype: torch.dtype
+    store: GraphStore,
+    stored: StoredPairs | None,
+    numbers: Tensor,
+    capacity: Capacity,
+    encoding: Encoding,
+    dtype: torch.dtype,
 ) -> tuple[GraphBatch, Ragged]:
-    """Graphs of the given numbers [G] with RRWP coordinates and global support, and which nodes they are."""
+    """Graphs of the given numbers [G], and which nodes they are.
+
+    Pairs come from `stored`, or, where there are none, are all pairs of each graph with walks computed here.
+    """
     nodes = ragged(store.node_ptr, numbers, capacity.nodes)
     edges = ragged(store.edge_ptr, numbers, capacity.edges)
-    sizes = nodes.start.diff()
     ends = store.edge_index[:, edges.index].long()
     owner = edges.owner.clamp(max=capacity.graphs - 1)
     weight = edges.real.to(dtype)
-    matrix = _transition(ends, owner, weight, capacity)
-    pair_stop = (sizes**2).cumsum(0)
-    pair_start = pair_stop - sizes**2
-    coordinates = walk_coordinates(matrix, sizes, pair_start, encoding.steps, capacity.pairs).to(dtype)
-    local = torch.arange(capacity.nodes, device=numbers.device) - nodes.start[nodes.owner.clamp(max=capacity.graphs)]
-    pairs = _global_pairs(nodes, local, sizes, pair_start, pair_stop[-1:], coordinates, capacity)
-    edge_row = torch.where(edges.real, pair_start[owner] + ends[0] * sizes[owner] + ends[1], capacity.pairs - 1)
-    diagonal = torch.where(nodes.real, pairs.rowptr[:-1] + local, capacity.pairs - 1)
+    if stored is None:
+        pairs, edge_row, node_encoding = _walked(nodes, edges, ends, capacity, encoding.steps, dtype)
+    else:
+        pairs, edge_row = _gathered(stored, nodes, edges, numbers, capacity, dtype)
+        node_encoding = stored.node_encoding[nodes.index].to(dtype)
     degree = torch.zeros(capacity.nodes, dtype=dtype, device=numbers.device)
     batch = GraphBatch(
         node_features=widened(store.x[nodes.index], dtype),
-        node_encoding=coordinates[diagonal][:, 1:],
+        node_encoding=node_encoding,
         degree=degree.index_add(0, nodes.start[owner] + ends[0], weight),
         node_ptr=nodes.start,
         pairs=pairs,
@@ -128,6 +171,53 @@ def _transition(ends: Tensor, owner: Tensor, weight: Tensor, capacity: Capacity)
     # Sums of ones are exact in any order.
     matrix = flat.index_add(0, cell, weight).view(capacity.graphs, largest, largest)
     return matrix / nonzero(matrix.sum(-1, keepdim=True))
+
+
+def _walked(
+    nodes: Ragged, edges: Ragged, ends: Tensor, capacity: Capacity, steps: int, dtype: torch.dtype
+) -> tuple[Pairs, Tensor, Tensor]:
+    """All pairs of each graph with RRWP, the rows of edges [E] and the node part [N, K]."""
+    sizes = nodes.start.diff()
+    owner = edges.owner.clamp(max=capacity.graphs - 1)
+    matrix = _transition(ends, owner, edges.real.to(dtype), capacity)
+    pair_stop = (sizes**2).cumsum(0)
+    pair_start = pair_stop - sizes**2
+    coordinates = walk_coordinates(matrix, sizes, pair_start, steps, capacity.pairs).to(dtype)
+    local = torch.arange(capacity.nodes, device=sizes.device) - nodes.start[nodes.owner]
+    pairs = _global_pairs(nodes, local, sizes, pair_start, pair_stop[-1:], coordinates, capacity)
+    edge_row = torch.where(edges.real, pair_start[owner] + ends[0] * sizes[owner] + ends[1], capacity.pairs - 1)
+    diagonal = torch.where(nodes.real, pairs.rowptr[:-1] + local, capacity.pairs - 1)
+    return pairs, edge_row, coordinates[diagonal][:, 1:]
+
+
+def _gathered(
+    stored: StoredPairs, nodes: Ragged, edges: Ragged, numbers: Tensor, capacity: Capacity, dtype: torch.dtype
+) -> tuple[Pairs, Tensor]:
+    """Stored pairs of each graph, and the rows of edges [E]."""
+    rows = ragged(stored.pair_ptr, numbers, capacity.pairs)
+    first = nodes.start[rows.owner]
+    dummy = capacity.nodes - 1
+    receiver = torch.where(rows.real, first + stored.receiver[rows.index].long(), dummy)
+    sender = torch.where(rows.real, first + stored.sender[rows.index].long(), dummy)
+    node = torch.arange(capacity.nodes + 1, device=numbers.device)
+    # Padding sorts behind all real rows: it belongs to the last node, which is padding itself.
+    sorted_sender, sender_rows = torch.sort(sender, stable=True)
+    rowptr = torch.searchsorted(receiver, node)
+    values = stored.coordinates[rows.index]
+    edge_row = rows.start[edges.owner] + stored.edge_row[edges.index]
+    pairs = Pairs(
+        rowptr=rowptr,
+        receiver=receiver,
+        sender=sender,
+        coordinates=values.to(dtype) if values.is_floating_point() else values.long(),
+        support_size=rowptr.diff().to(dtype).clamp(min=1),
+        node_graph=nodes.owner,
+        row_weight=rows.real.to(dtype),
+        filled=rows.start[-1:],
+        sender_ptr=torch.searchsorted(sorted_sender, node),
+        sender_rows=sender_rows,
+    )
+    return pairs, torch.where(edges.real, edge_row, capacity.pairs - 1)
 
 
 def _global_pairs(
