@@ -10,10 +10,16 @@ from small_data import small_dataset
 
 from ckgconv import RECIPES, InputError, open_run, recipe, train
 from ckgconv.engine import checkpoint
+from ckgconv.engine.run import Pace
 from ckgconv.files import write_text, write_whole
 from ckgconv.recipe import Recipe
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+@pytest.fixture(autouse=True)
+def _keeps_every_epoch(monkeypatch):
+    monkeypatch.setattr(Pace, "share", math.inf)
 
 
 def small(name: str = "zinc", **training) -> Recipe:

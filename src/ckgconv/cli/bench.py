@@ -1,28 +1,24 @@
-"""`ckgconv bench RECIPE`: how fast a training step is on this machine."""
+"""`ckgconv bench RECIPE`: how fast training is on this machine, also against another checkout."""
 
 import json
-import statistics
-import time
+import os
+import subprocess
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from ckgconv.checks import require
+from ckgconv.checks import InputError, require
 from ckgconv.data import load
-from ckgconv.engine.batches import training_batches
-from ckgconv.engine.learner import Learner
-from ckgconv.engine.loop import training_step
-from ckgconv.engine.record import device_name, peak_memory_mb
+from ckgconv.engine.bench import measure
 from ckgconv.engine.run import make_learner, named_or_saved
 from ckgconv.engine.setup import make_fabric
 from ckgconv.nn import CKGCN
 from ckgconv.recipes import with_value
-
-COPY_BYTES = 2**28
 
 
 def bench_command(
@@ -32,66 +28,56 @@ def bench_command(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="32, tf32, bf16 or 64.")] = "32",
     data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
+    against: Annotated[Path | None, typer.Option(help="Another checkout, timed in the same run.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")] = False,
 ) -> None:
-    """Time training steps of a recipe on its own data."""
+    """Time training of a recipe on its own data, by part."""
     require(steps > 0, f"--steps is {steps}: give at least 1.")
     chosen = named_or_saved(name)
     for setting in settings or []:
         chosen = with_value(chosen, setting)
+    other: dict[str, Any] | None = None
+    if against is not None:
+        data_option = [] if data_dir is None else ["--data-dir", str(data_dir.resolve())]
+        changes = [part for setting in settings or [] for part in ("--set", setting)]
+        options = ["--steps", str(steps), "--device", device, "--precision", precision, *data_option, *changes]
+        other = measured_elsewhere(against, [name, *options])
     fabric = make_fabric(device, precision)
     torch.manual_seed(0)
     learner = make_learner(fabric, CKGCN.from_recipe(chosen), load(chosen.data, data_dir), chosen)
-    report = {"recipe": chosen.name, **measure(learner, steps), "precision": precision}
+    report: dict[str, Any] = {"recipe": chosen.name, **measure(learner, steps), "precision": precision}
     if as_json:
-        print(json.dumps(report))
+        print(json.dumps(report if other is None else {**report, "against": other}))
         return
-    table = Table(title=f"{chosen.name} on {report['device']}", show_header=False)
+    table = Table(title=f"{chosen.name} on {report['device']}", show_header=other is not None)
+    for column in ("", "this", *(() if other is None else ("other", "other / this"))):
+        table.add_column(column)
     for key, value in report.items():
-        table.add_row(key, f"{value:,.3f}" if isinstance(value, float) else str(value))
+        table.add_row(key, _shown(value), *(() if other is None else _compared(value, other.get(key))))
     Console().print(table)
 
 
-def measure(learner: Learner, steps: int) -> dict[str, float | int | str]:
-    """Median time of a step after two that warm up, and what follows from it."""
-    device, size = learner.fabric.device, learner.recipe.batch_size
-    learner.wrapped.train()
-    times: list[float] = []
-    while len(times) < steps + 2:
-        for graphs in training_batches(learner.data.train, size, 0, 1):
-            _wait(device)
-            start = time.perf_counter()
-            training_step(learner, graphs)
-            _wait(device)
-            times.append(time.perf_counter() - start)
-            if len(times) == steps + 2:
-                break
-    step = statistics.median(times[2:])
-    count = min(size, len(learner.data.train))
-    return {
-        "device": device_name(device),
-        "step_ms": 1e3 * step,
-        "graphs_per_s": count / step,
-        "epoch_s": len(learner.data.train) * step / count,
-        "peak_memory_mb": peak_memory_mb(device),
-        "copy_gb_s": copy_speed(device),
-    }
+def measured_elsewhere(checkout: Path, arguments: list[str]) -> dict[str, Any]:
+    """The report of the same command, run by another checkout's source with this Python."""
+    source = checkout / "src" if (checkout / "src").is_dir() else checkout
+    require((source / "ckgconv").is_dir(), f"{checkout} holds no ckgconv: give the folder of a checkout.")
+    environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
+    command = [sys.executable, "-m", "ckgconv", "bench", *arguments, "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    try:
+        report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError) as error:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise InputError(f"The checkout {checkout} could not be timed (exit {done.returncode}): {last}") from error
+    return report
 
 
-def copy_speed(device: torch.device) -> float:
-    """Bytes read plus bytes written per second of a large copy, in GB/s: the ceiling of whatever moves memory."""
-    source = torch.rand(COPY_BYTES // 4, device=device)
-    target = torch.empty_like(source)
-    times = []
-    for _ in range(5):
-        _wait(device)
-        start = time.perf_counter()
-        target.copy_(source)
-        _wait(device)
-        times.append(time.perf_counter() - start)
-    return 2 * COPY_BYTES / min(times) / 1e9
+def _shown(value: Any) -> str:
+    return f"{value:,.3f}" if isinstance(value, float) else str(value)
 
 
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+def _compared(value: Any, other: Any) -> tuple[str, str]:
+    if other is None:
+        return "", ""
+    ratio = f"{other / value:.2f}" if isinstance(value, float) and value else ""
+    return _shown(other), ratio

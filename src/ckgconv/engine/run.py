@@ -177,7 +177,7 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
     board = TensorBoard(run.folder, first_epoch) if keeps and run.folder is not None else None
     watcher.start(run, first_epoch)
     before = run.record["wall_s"]
-    start = time.perf_counter()
+    start, pace = time.perf_counter(), Pace()
     for epoch in range(first_epoch, training.epochs):
         if _out_of_patience(run):
             break
@@ -192,8 +192,9 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
             run.best_weights = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
         run.record["wall_s"] = round(before + time.perf_counter() - start, 3)
         run.record["peak_memory_mb"] = peak_memory_mb(fabric.device)
-        if keeps:
-            _keep(run, epoch, improved)
+        if keeps and (epoch == training.epochs - 1 or pace.due()):
+            with pace:
+                _keep(run, epoch)
         if board is not None:
             board.add(entry)
         watcher.epoch(entry)
@@ -201,11 +202,30 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
         board.close()
 
 
-def _keep(run: Run, epoch: int, improved: bool) -> None:
-    """After an epoch: the best weights where they are new, then the checkpoint that refers to them, then the record."""
+class Pace:
+    """When to keep a checkpoint: writing them may take this share of the time, since an epoch may be shorter."""
+
+    share = 0.05
+
+    def __init__(self) -> None:
+        self.cost = 0.0
+        self.mark = time.perf_counter()
+
+    def due(self) -> bool:
+        return (time.perf_counter() - self.mark) * self.share >= self.cost
+
+    def __enter__(self) -> None:
+        self.mark = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        now = time.perf_counter()
+        self.cost, self.mark = now - self.mark, now
+
+
+def _keep(run: Run, epoch: int) -> None:
+    """After an epoch: the best weights, then the checkpoint that refers to them, then the record."""
     assert run.folder is not None
-    if improved:
-        checkpoint.save(run.folder / "best", run.best_weights, _state(run))
+    checkpoint.save(run.folder / "best", run.best_weights, _state(run))
     tensors = checkpoint.training_tensors(run.model, run.learner.optimizer.optimizer)
     tensors |= {f"best.{name}": value for name, value in run.best_weights.items()}
     checkpoint.save_epoch(run.folder / "checkpoints", epoch, tensors, _state(run))

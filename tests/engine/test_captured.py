@@ -1,0 +1,101 @@
+"""Captured steps on a GPU: the numbers of the plain path, step after step."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from small_data import small_dataset
+
+from ckgconv import recipe, train
+from ckgconv.engine.captured import captured_losses, training_work
+from ckgconv.engine.loop import evaluate, training_step
+from ckgconv.engine.run import Silence, make_learner
+from ckgconv.engine.setup import make_fabric
+from ckgconv.engine.static import source_of
+from ckgconv.nn import CKGCN
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="captured steps need a GPU")
+NAMES = ["zinc", "mnist", "cifar10", "pattern", "cluster", "peptides-func"]
+
+
+def without_dropout(name, **model):
+    chosen = recipe(name)
+    kernel = replace(chosen.model.kernel, dropout=0.0, mlp_dropout=0.0)
+    changed = replace(chosen.model, kernel=kernel, dropout=0.0, steps=5, **model)
+    return replace(chosen, model=changed, training=replace(chosen.training, batch_size=4))
+
+
+def learner_of(chosen, precision="32"):
+    torch.manual_seed(7)
+    data = small_dataset(chosen, graphs=240)
+    return make_learner(make_fabric("cuda", precision), CKGCN.from_recipe(chosen), data, chosen)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_twenty_steps_follow_the_plain_path(name, monkeypatch):
+    chosen = without_dropout(name)
+    captured = learner_of(chosen)
+    assert captured.captures
+    torch.manual_seed(1)
+    found = torch.tensor([loss for _, loss in captured_losses(captured)])
+    score = evaluate(captured, "val")
+
+    for module in ("nn.kernel", "nn.stack", "nn.stem", "engine.learner", "engine.optim", "ops.lookup"):
+        monkeypatch.setattr(f"ckgconv.{module}.fused", lambda x: False)
+    plain = learner_of(chosen)
+    assert not plain.captures
+    torch.manual_seed(1)
+    graphs = plain.data.train[torch.randperm(len(plain.data.train)).to(plain.data.train.device)]
+    plain.model.train()
+    expected = torch.tensor([training_step(plain, batch) for batch in graphs.split(4)])
+    assert len(found) == len(expected) == 20
+    assert ((found - expected).abs() / expected.abs()).max() < 1e-4
+    assert score == pytest.approx(evaluate(plain, "val"), rel=1e-3)
+
+
+@pytest.mark.parametrize("precision", ["32", "tf32", "bf16"])
+def test_a_captured_step_is_the_eager_one(precision):
+    """Bit for bit: the same kernels on the same padded batch."""
+    chosen = without_dropout("zinc")
+    one, other = learner_of(chosen, precision), learner_of(chosen, precision)
+    torch.manual_seed(1)
+    found = [loss for _, loss in captured_losses(one)]
+    table = one.replays["train"].table[:-1]
+    source, capacity = source_of(other), one.replays["train"].capacity
+    other.model.train()
+    eager = [float(training_work(other, source.sample(numbers, capacity, "train"))) for numbers in table]
+    assert found == eager
+    for mine, theirs in zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("model", [{"support": 2}, {"encoding": "spd"}, {"encoding": "rd"}, {"norm": "layer"}])
+def test_other_supports_and_encodings_are_captured(model):
+    chosen = without_dropout("zinc", **model)
+    learner = learner_of(chosen)
+    assert learner.captures
+    first = sum(loss for _, loss in captured_losses(learner))
+    for _ in range(5):
+        last = sum(loss for _, loss in captured_losses(learner))
+    assert last < first
+
+
+@pytest.mark.parametrize("precision", ["32", "bf16"])
+def test_dropout_runs_repeat_and_resume_bit_for_bit(tmp_path, precision):
+    chosen = recipe("zinc")
+    chosen = replace(chosen, training=replace(chosen.training, epochs=4, warmup_epochs=1, batch_size=4))
+    data = small_dataset(chosen, graphs=60)
+
+    class Stop(Silence):
+        def epoch(self, entry):
+            if entry["epoch"] == 1:
+                raise KeyboardInterrupt
+
+    whole = train(chosen, data=data, device="cuda", precision=precision)
+    again = train(chosen, data=data, device="cuda", precision=precision)
+    assert whole.record["epochs"][-1]["train_loss"] == again.record["epochs"][-1]["train_loss"]
+    with pytest.raises(KeyboardInterrupt):
+        train(chosen, data=data, device="cuda", precision=precision, folder=tmp_path / "run", watcher=Stop())
+    resumed = train(chosen, data=data, device="cuda", precision=precision, folder=tmp_path / "run", resume=True)
+    losses = [[entry["train_loss"] for entry in run.record["epochs"]] for run in (whole, resumed)]
+    assert losses[0] == losses[1]
