@@ -45,8 +45,10 @@ def measure(graphs: int, size: int, layers: int, width: int) -> dict[str, float]
     seed = torch.zeros(1, dtype=torch.int64, device="cuda")
     results: dict[str, float] = {}
 
+    running = [statistics(layers, width) for _ in stages]
+
     def pairs_forward() -> torch.Tensor:
-        return pairs_pass.kernel_mlp(x, stages, None, None, seed, 0.1, 0.5, rows, 1e-5)[0]
+        return pairs_pass.kernel_mlp(x, stages, running, 0.1, None, None, seed, 0.1, 0.5, rows, 1e-5)[0]
 
     psi = pairs_forward().detach()
     pulled = torch.randn_like(psi)
@@ -61,16 +63,17 @@ def measure(graphs: int, size: int, layers: int, width: int) -> dict[str, float]
     lists = complete(graphs, size)
     h = torch.randn(nodes, width, device="cuda", requires_grad=True)
     kernel = psi.requires_grad_()
+    node_running = [statistics(width) for _ in range(2 * layers)]
 
     def node_forward() -> torch.Tensor:
-        return node_pass.node_pass(h, kernel, lists, blocks, None, seed, 0.0, 1e-5)[0]
+        return node_pass.node_pass(h, kernel, lists, blocks, node_running, 0.1, None, seed, 0.0, 1e-5)[0]
 
     back = torch.randn(nodes, width, device="cuda")
     inputs = [h, kernel, *(field for block in blocks for field in block)]
     results["nodes_forward_ms"] = replayed(node_forward)
     both = replayed(lambda: torch.autograd.grad(node_forward(), inputs, back))
     results["nodes_backward_ms"] = both - results["nodes_forward_ms"]
-    # Forward: four outputs written and read, one residual read, ψ written. Backward: see the kernels' arguments.
+    # Forward five outputs, four inputs, one residual; backward 23 (see `passes_over_pairs` of the engine's bench).
     results["pairs_gb"] = 33 * psi.numel() * psi.element_size() / 1e9
     total = results["pairs_forward_ms"] + results["pairs_backward_ms"]
     results["pairs_gb_s"] = results["pairs_gb"] / total * 1e3
@@ -79,6 +82,10 @@ def measure(graphs: int, size: int, layers: int, width: int) -> dict[str, float]
 
 def drawn(*shapes: tuple[int, ...]) -> list[torch.Tensor]:
     return [(torch.randn(shape, device="cuda") / shape[-1] ** 0.5).requires_grad_() for shape in shapes]
+
+
+def statistics(*shape: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.zeros(shape, device="cuda"), torch.ones(shape, device="cuda")
 
 
 def complete(graphs: int, size: int) -> Lists:
