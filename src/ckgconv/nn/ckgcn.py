@@ -21,6 +21,7 @@ from ckgconv.nn.conv import KernelConvolution
 from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, TypeEncoder
 from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
 from ckgconv.nn.kernel import GivenKernels, Kernel
+from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
 from ckgconv.pairs import Encoding, collate
@@ -110,6 +111,13 @@ class CKGCN(nn.Module):
             attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
             h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
         return run_blocks(self.blocks, self.kernel, h, pair_features, batch)
+
+    @property
+    def sums_in_order(self) -> bool:
+        """Whether all sums over nodes and pairs run in fused passes, which keep one order."""
+        norms = [self.kernel.norm if isinstance(self.kernel, Kernel) else None, *(b.ffn_norm for b in self.blocks)]
+        free = isinstance(self.kernel, Kernel) and self.kernel.constraint == "none"
+        return free and all(isinstance(norm, WeightedBatchNorm) for norm in norms)
 
     @torch.compiler.disable
     def prepare(self, data: Data) -> GraphBatch:
