@@ -1,5 +1,6 @@
 import pytest
 import torch
+from on_device import keep_mask, needs_triton
 from torch.autograd import gradcheck
 
 from ckgconv.ops.dropout import dropout, naive, packed
@@ -45,3 +46,23 @@ def test_follows_the_seed():
     first = dropout(x, 0.5, training=True)
     torch.manual_seed(7)
     assert torch.equal(dropout(x, 0.5, training=True), first)
+
+
+@needs_triton
+@pytest.mark.parametrize("probability", [0.1, 0.5])
+def test_hashed_masks_look_independent(probability):
+    """Share kept, and correlations between neighbours in rows, columns and seeds, within five standard errors."""
+    masks = torch.stack([(keep_mask(seed, 256, 64, probability) > 0).double() for seed in range(40, 44)])
+    entries = masks.numel()
+    share = masks.mean()
+    spread = (probability * (1 - probability)) ** 0.5
+    assert abs(share - (1 - probability)) < 5 * spread / entries**0.5
+    centred = (masks - share) / spread
+    neighbours = [
+        (centred[:, 1:], centred[:, :-1]),
+        (centred[:, :, 1:], centred[:, :, :-1]),
+        (centred[1:], centred[:-1]),
+        (centred[:, 2:, 2:], centred[:, :-2, :-2]),
+    ]
+    for one, other in neighbours:
+        assert abs((one * other).mean()) < 5 / one.numel() ** 0.5

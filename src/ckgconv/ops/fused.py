@@ -60,6 +60,11 @@ def block(channels: int) -> int:
     return max(16, power_of_two(channels))
 
 
+def launch(width: int) -> dict[str, int]:
+    """Warps of a program, so that a tile of the width fits into its registers; loads are not staged on chip."""
+    return {"num_warps": 4 if width <= 64 else 8, "num_stages": 1}
+
+
 @cache
 def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None

@@ -92,6 +92,7 @@ def forward_stage(
     y,
     y_stride,
     y_parts,
+    origin,
     row_weight,
     filled,
     seed,
@@ -132,6 +133,7 @@ def forward_stage(
     gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
     beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
     slope = gamma / tl.sqrt(variance + epsilon)
+    moved = beta - mean * slope
     storage = y.dtype.element_ty
     cell = outer[None, :] * K + inner[:, None]
     real_cell = (inner < K)[:, None] & (outer < D)[None, :]
@@ -144,7 +146,9 @@ def forward_stage(
     residual += group.to(tl.int64) * residual_stride
     seed_value = tl.load(seed) + draw * groups + group
     total_y = 0.0
-    around = tl.zeros([BLOCK_D], tl.float32)
+    if TRACK:
+        # Sums of squares around a value near the mean lose no digits.
+        around = tl.load(origin + group * D + outer, mask=outer < D, other=0.0)
     sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
@@ -152,7 +156,7 @@ def forward_stage(
         real = row < rows
         place = row[:, None] * K + inner[None, :]
         values = tl.load(x + place, mask=real[:, None] & (inner < K)[None, :], other=0.0).to(tl.float32)
-        active = (values - mean[None, :]) * slope[None, :] + beta[None, :]
+        active = values * slope[None, :] + moved[None, :]
         if ACT:
             active = gelu(active, storage == tl.bfloat16)
         out = tl.dot(active.to(storage), matrix, input_precision=PRECISION) + offset[None, :]
@@ -165,9 +169,6 @@ def forward_stage(
             out += tl.load(residual + target, mask=inside, other=0.0).to(tl.float32)
         tl.store(y + target, out.to(storage), mask=inside)
         if TRACK:
-            if start == split * BLOCK_R:
-                # Any row of the part will do as origin: sums of squares around it lose no digits.
-                around = tl.sum(tl.where(row == start, 1.0, 0.0)[:, None] * out, axis=0)
             centred = tl.where(real[:, None], out - around[None, :], 0.0)
             weight = row_weights(row_weight, row, real, WEIGHTED)
             total_y += tl.sum(weight, axis=0)
@@ -285,7 +286,7 @@ def backward_stage(
         active = centred * (gamma * root)[None, :] + beta[None, :]
         back = tl.dot(pulled, matrix, input_precision=PRECISION)
         if ACT:
-            active, slope = gelu_and_slope(active, storage == tl.bfloat16)
+            active, slope = gelu_and_slope(active, back, storage == tl.bfloat16)
             back = back * slope
         gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
         tl.store(gx + place, back.to(storage), mask=there)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.fused import block, power_of_two, product_precision, programs, storage, threshold
+from ckgconv.ops.fused import block, launch, power_of_two, product_precision, programs, storage, threshold
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
 
@@ -22,7 +22,6 @@ from ckgconv.ops.kernel_mlp.naive import Stage
 FORWARD_ROWS = 64
 BACKWARD_ROWS = 32
 BUSY = 2
-LAUNCH = {"num_warps": 4, "num_stages": 1}
 FIELDS = len(Stage._fields)
 
 
@@ -178,6 +177,7 @@ def _forward(
             y,
             y.stride(0),
             y_parts,
+            settings.running[min(number + 1, last)][0],
             row_weight,
             filled,
             seed,
@@ -197,7 +197,7 @@ def _forward(
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
-            **LAUNCH,
+            **launch(wide),
         )
         outputs.append(y)
         values, parts = y, y_parts
@@ -272,7 +272,7 @@ def _backward(
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
-            **LAUNCH,
+            **launch(wide),
         )
     sums = parts.sum(0).split([size for each in sizes for size in each])
     gradient_x = torch.empty_like(x)

@@ -140,7 +140,7 @@ def backward_ffn(
             matrix_in = tl.load(linear_in + inner[:, None] * D + columns[None, :], mask=there, other=0.0)
             n = tl.dot(u, tl.trans(matrix_in), input_precision=PRECISION)
             n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
-            active, slope = gelu_and_slope(n, False)
+            active, slope = gelu_and_slope(n, n, False)
             cell = columns[:, None] * H + inner[None, :]
             matrix_out = tl.load(linear_out + cell, mask=real_column[:, None] & (inner < H)[None, :], other=0.0)
             back = tl.dot(pull, matrix_out, input_precision=PRECISION) * slope
@@ -278,12 +278,19 @@ def backward_convolution(
         begin = tl.load(sender_ptr + node, mask=real, other=0).to(tl.int32)
         length = tl.load(sender_ptr + node + 1, mask=real, other=0).to(tl.int32) - begin
         summed = tl.load(residual + target, mask=inside, other=0.0)
+        place = tl.arange(0, CHUNK)
+        first = begin[:, None] + place[None, :]
+        # Rows and receivers are read one chunk ahead, so that only one load waits for another.
+        following_row = tl.load(sender_rows + first, mask=place[None, :] < length[:, None], other=0)
+        following = tl.load(sender_receiver + first, mask=place[None, :] < length[:, None], other=0)
         for chunk in range(0, tl.max(length, axis=0), CHUNK):
             place = chunk + tl.arange(0, CHUNK)
             stored = place[None, :] < length[:, None]
-            entry = begin[:, None] + place[None, :]
-            row = tl.load(sender_rows + entry, mask=stored, other=0).to(tl.int32)
-            other = tl.load(sender_receiver + entry, mask=stored, other=0).to(tl.int32)
+            entry = begin[:, None] + place[None, :] + CHUNK
+            row, other = following_row.to(tl.int32), following.to(tl.int32)
+            more = place[None, :] + CHUNK < length[:, None]
+            following_row = tl.load(sender_rows + entry, mask=more, other=0)
+            following = tl.load(sender_receiver + entry, mask=more, other=0)
             there = stored[:, :, None] & real_column[None, None, :]
             cells = row[:, :, None] * D + columns[None, None, :]
             kernel = tl.load(psi + cells, mask=there, other=0.0).to(tl.float32)

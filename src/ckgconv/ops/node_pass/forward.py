@@ -144,11 +144,15 @@ def forward_convolution(
         begin = tl.load(rowptr + node, mask=real, other=0).to(tl.int32)
         length = tl.load(rowptr + node + 1, mask=real, other=0).to(tl.int32) - begin
         summed = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
+        place = tl.arange(0, CHUNK)
+        # Who sends is read one chunk ahead, so that only one load waits for another.
+        following = tl.load(sender + begin[:, None] + place[None, :], mask=place[None, :] < length[:, None], other=0)
         for chunk in range(0, tl.max(length, axis=0), CHUNK):
             place = chunk + tl.arange(0, CHUNK)
             stored = place[None, :] < length[:, None]
             row = begin[:, None] + place[None, :]
-            other = tl.load(sender + row, mask=stored, other=0).to(tl.int32)
+            other = following.to(tl.int32)
+            following = tl.load(sender + row + CHUNK, mask=place[None, :] + CHUNK < length[:, None], other=0)
             there = stored[:, :, None] & real_column[None, None, :]
             kernel = tl.load(psi + row[:, :, None] * D + columns[None, None, :], mask=there, other=0.0).to(tl.float32)
             values = tl.load(v + other[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)

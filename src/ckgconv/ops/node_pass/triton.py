@@ -12,14 +12,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.fused import block, power_of_two, product_precision, threshold
+from ckgconv.ops.fused import block, launch, power_of_two, product_precision, threshold
 from ckgconv.ops.node_pass.backward import backward_convolution, backward_ffn, backward_projection, norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm, forward_convolution, forward_ffn
 from ckgconv.ops.node_pass.naive import Block, Lists
 
 NODES = 16  # rows of a tile: the least that matrix units take
 CHUNK = 8  # senders that are read at once
-HIDDEN = 128
 PROGRAMS = 128  # more parts would cost more to add up than they save
 FIELDS = len(Block._fields)
 SUMS = 8  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂, ∂b, ∂b₂
@@ -126,6 +125,11 @@ def _unpacked(rest: Sequence[Tensor]) -> tuple[Lists, list[Block]]:
     return Lists(*rest[: len(Lists._fields)]), blocks
 
 
+def _hidden_tile(width: int, hidden: int) -> int:
+    """Hidden channels at once: all of them where both matrices fit on chip."""
+    return min(block(hidden), 128 if width <= 64 else 64)
+
+
 def _splits(nodes: int) -> int:
     return min(PROGRAMS, -(-nodes // NODES))
 
@@ -147,7 +151,7 @@ def _forward(
     kept = torch.empty(len(blocks), 3, nodes, width, device=x.device)
     parts = torch.empty(2, 3, splits, width, device=x.device)
     tile = {"BLOCK_N": NODES, "BLOCK_D": block(width), "PARTS": power_of_two(splits)}
-    common = {"epsilon": settings.epsilon, "D": width, "splits": splits, **tile}
+    common = {"epsilon": settings.epsilon, "D": width, "splits": splits, **tile, **launch(width)}
     given = moments is None
     state = {"GIVEN": given, "TRACK": not given, "PRECISION": settings.precision}
     source, previous = x, blocks[0]
@@ -203,7 +207,7 @@ def _forward(
             **common,
             **state,
             H=hidden,
-            BLOCK_H=min(HIDDEN, block(hidden)),
+            BLOCK_H=_hidden_tile(width, hidden),
         )
         source, previous = v, each
     out = torch.empty_like(x)
@@ -249,6 +253,7 @@ def _backward(
     hidden_kept, gradient_hidden = wide
     pull, residual, gy = torch.zeros(3, nodes, width, device=x.device)
     common = {"epsilon": settings.epsilon, "D": width, "splits": splits, "BLOCK_N": NODES, "BLOCK_D": block(width)}
+    common |= launch(width)
     parts = power_of_two(splits)
     stride = sums.stride(0)
     norm_sums[(splits,)](gradient, kept[-1, 2], moments[-1, 1], sums[0, -1, 2], stride, filled, **common)
@@ -281,7 +286,7 @@ def _backward(
             **common,
             H=hidden,
             PRECISION=settings.precision,
-            BLOCK_H=min(HIDDEN, block(hidden)),
+            BLOCK_H=_hidden_tile(width, hidden),
             PARTS=parts,
         )
         backward_projection[(splits,)](

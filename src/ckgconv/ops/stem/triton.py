@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.fused import block, power_of_two, product_precision, programs
+from ckgconv.ops.fused import block, launch, power_of_two, product_precision, programs
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, row_moments
 from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm
 
 ROWS = 64
-WARPS = 4
 PROGRAMS = 64  # more parts would cost more to add up than they save
 
 
@@ -98,6 +97,7 @@ class Stem(torch.autograd.Function):
             features,
             0,
             parts_out,
+            settings.running[1][0],
             row_weight,
             filled,
             filled,
@@ -121,7 +121,7 @@ class Stem(torch.autograd.Function):
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
-            num_warps=WARPS,
+            **launch(width),
         )
         e = torch.empty_like(features)
         apply_norm[(-(-rows // ROWS),)](
@@ -217,7 +217,7 @@ class Stem(torch.autograd.Function):
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
-            num_warps=WARPS,
+            **launch(width),
         )
         linear, _, sums, sums_out = parts.sum(0).split(sizes)
         shift_sum, scale_sum = sums.view(2, *scale.shape)
