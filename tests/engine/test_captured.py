@@ -99,3 +99,17 @@ def test_dropout_runs_repeat_and_resume_bit_for_bit(tmp_path, precision):
     resumed = train(chosen, data=data, device="cuda", precision=precision, folder=tmp_path / "run", resume=True)
     losses = [[entry["train_loss"] for entry in run.record["epochs"]] for run in (whole, resumed)]
     assert losses[0] == losses[1]
+
+
+def test_a_data_set_in_host_memory_streams_through_a_window(monkeypatch):
+    chosen = without_dropout("zinc")
+    resident = learner_of(chosen)
+    monkeypatch.setattr("ckgconv.engine.stream.SHARE", 0.0)
+    streamed = learner_of(chosen)
+    assert not streamed.data.node_ptr.is_cuda
+    losses = []
+    for learner in (resident, streamed):
+        torch.manual_seed(1)
+        losses.append([loss for _, loss in captured_losses(learner)])
+    assert losses[0] == losses[1]
+    assert evaluate(resident, "val") == evaluate(streamed, "val")

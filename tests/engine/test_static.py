@@ -10,6 +10,7 @@ from ckgconv.engine.loop import predict_batch, training_step
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.static import source_of
+from ckgconv.engine.stream import Window
 from ckgconv.nn import CKGCN
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import recipe, with_value
@@ -47,13 +48,15 @@ def test_a_padded_step_is_the_step(name, settings):
     capacity = source.sizes.needed(torch.tensor([[1, 2, 3, 4]]))
     for _ in range(3):
         loss = training_step(plain, graphs)
-        assert float(training_work(padded, source.sample(numbers, capacity, "train"))) == pytest.approx(loss, rel=1e-9)
+        assert float(training_work(padded, source.sample(data, numbers, capacity, "train"))) == pytest.approx(
+            loss, rel=1e-9
+        )
     for (key, mine), theirs in zip(padded.model.state_dict().items(), plain.model.state_dict().values(), strict=True):
         assert torch.allclose(mine, theirs, rtol=1e-7, atol=1e-9), key
     padded.model.eval()
     batch = plain.batch(graphs)
     expected = predict_batch(plain, batch)
-    found = evaluation_work(padded, source.sample(numbers, capacity, "train"))
+    found = evaluation_work(padded, source.sample(data, numbers, capacity, "train"))
     found = found[: expected.shape[0]] if data.node_targets else found[numbers >= 0]
     assert torch.allclose(found, expected, rtol=1e-7, atol=1e-9)
 
@@ -69,3 +72,22 @@ def test_capacity_holds_every_batch_and_one_row_of_padding():
     assert needed.graphs == 3
     assert needed.holds(source_of(learner).sizes.needed(batches[1:]))
     assert not source_of(learner).sizes.needed(batches[1:, :2]).holds(needed)
+
+
+@pytest.mark.parametrize("name", ["zinc", "mnist", "pattern"])
+def test_a_window_shows_what_the_data_set_holds(name):
+    data = small_dataset(recipe(name))
+    source = source_of(learner_of(name, data))
+    capacity = source.sizes.needed(torch.tensor([[1, 2, 3, 4]]))
+    window = Window(data, capacity, torch.device("cpu"))
+    for numbers in ([1, 2, 3, 4], [4, 0, -1, -1], [2, 1, 3, -1]):
+        window.load(torch.tensor(numbers))
+        inside = torch.tensor([place if number >= 0 else -1 for place, number in enumerate(numbers)])
+        found = source.sample(window.store, inside, capacity, "train")
+        expected = source.sample(data, torch.tensor(numbers), capacity, "train")
+        nodes, rows = int(expected.batch.node_filled), int(expected.batch.pairs.filled)
+        assert torch.equal(found.batch.pairs.coordinates[:rows], expected.batch.pairs.coordinates[:rows])
+        assert torch.equal(found.batch.node_features[:nodes], expected.batch.node_features[:nodes])
+        assert torch.allclose(found.target, expected.target, equal_nan=True)
+        assert torch.equal(found.batch.node_ptr, expected.batch.node_ptr)
+        assert torch.equal(found.batch.degree, expected.batch.degree)

@@ -50,6 +50,8 @@ class Replay:
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
         self.side = torch.cuda.Stream(device)
         self.table[:steps] = batches.to(device)
+        self.window = source.window(self.capacity)
+        self._show(batches, 0)
         self.values = torch.zeros(0)
         try:
             with _any_algorithm(learner.model.sums_in_order):
@@ -71,14 +73,24 @@ class Replay:
         require(self.fits(batches), "The batches do not fit the captured step: capture it anew for them.")
         self.table[:-1] = batches.to(self.table.device)
         self.counter.zero_()
+        self._show(batches, 0)
         _copy(self.slots[0], self._sample())
         for step in range(batches.shape[0]):
+            self._show(batches, step + 1)
             self.graphs[step % 2].replay()
         return self.values.clone()
 
     def _sample(self) -> Sample:
         numbers = self.table.index_select(0, self.counter).squeeze(0)
-        return self.source.sample(numbers, self.capacity, self.split)
+        if self.window is None:
+            return self.source.sample(self.source.learner.data, numbers, self.capacity, self.split)
+        inside = torch.where(numbers >= 0, torch.arange(numbers.shape[0], device=numbers.device), -1)
+        return self.source.sample(self.window.store, inside, self.capacity, self.split)
+
+    def _show(self, batches: Tensor, step: int) -> None:
+        """Fill the window, if there is one, with the batch of a step."""
+        if self.window is not None and step < batches.shape[0]:
+            self.window.load(batches[step])
 
     def _step(self, slot: int) -> None:
         """Work on one slot while the other is filled for the next step."""

@@ -30,16 +30,17 @@ def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     learner.model.eval()
     replay = _replay(learner, split, table)
     predicted = replay.run(table)
+    device = predicted.device
     assert data.y is not None
     if not data.node_targets:
-        return predicted.flatten(0, 1)[: graphs.shape[0]], data.y[graphs]
-    filled = (replay.source.sizes.nodes[table.clamp(min=0)] * (table >= 0)).sum(1).to(graphs.device)
-    real = torch.arange(predicted.shape[1], device=graphs.device) < filled.unsqueeze(-1)
+        return predicted.flatten(0, 1)[: graphs.shape[0]], data.y[graphs].to(device)
+    filled = (replay.source.sizes.nodes[table.clamp(min=0)] * (table >= 0)).sum(1).to(device)
+    real = torch.arange(predicted.shape[1], device=device) < filled.unsqueeze(-1)
     nodes, _ = ragged(data.node_ptr, graphs)
     y = data.y[nodes]
     if data.node_split is not None:
         y = only(y, data.node_split[nodes] == SPLITS.index(split), learner.recipe.loss)
-    return predicted[real], y
+    return predicted[real], y.to(device)
 
 
 def _replay(learner: Learner, name: str, table: Tensor) -> Replay:

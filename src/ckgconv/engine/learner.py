@@ -38,7 +38,9 @@ class Learner:
         return alone and encoding.keeps_edges and (encoding.walks_whole_graphs or self._pairs_fit())
 
     def _pairs_fit(self) -> bool:
-        """Whether the pairs of all graphs, at most n² each, take less than a quarter of the device's memory."""
+        """Whether the data lives on the device, and its pairs, at most n² a graph, take less than a quarter of it."""
+        if not self.data.node_ptr.is_cuda:
+            return False
         pairs = int(self.data.node_ptr.diff().square().sum())
         size = pairs * (self.model.encoding.channels * 4 + 8)
         return size < torch.cuda.get_device_properties(self.fabric.device).total_memory // 4
@@ -50,7 +52,8 @@ class Learner:
     def batch(self, graphs: Tensor, data: PackedDataset | None = None) -> Data:
         """Graphs of the learner's data or of other `data`, floating values in the precision of the parameters."""
         dtype = self.model.node_stem.norm.scale.dtype
-        batch = (data or self.data).batch(graphs)
+        source = data or self.data
+        batch = source.batch(graphs.to(source.node_ptr.device)).to(self.fabric.device)
         return batch.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
     def forward(self, batch: Any) -> Tensor:

@@ -26,6 +26,7 @@ from ckgconv.engine.loop import evaluate, train_epoch
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.record import TensorBoard, new_record, peak_memory_mb, write_record
 from ckgconv.engine.setup import make_fabric, seed_epoch
+from ckgconv.engine.stream import fits
 from ckgconv.files import read_text, write_text
 from ckgconv.nn import CKGCN
 from ckgconv.recipe import Recipe
@@ -142,7 +143,8 @@ def make_learner(fabric: Fabric, model: CKGCN, data: PackedDataset, recipe: Reci
         scale = fitted(data.y[data.target_rows("train")])
     dtype = next(model.parameters()).dtype
     scale = TargetScale(scale.mean.to(dtype), scale.spread.to(dtype)).to(fabric.device)
-    return Learner(fabric, model, wrapped, prepared, data.to(fabric.device), scale, recipe.training)
+    data = data.to(fabric.device) if fits(data, fabric.device) else data
+    return Learner(fabric, model, wrapped, prepared, data, scale, recipe.training)
 
 
 def open_run(folder: Path, device: str = "auto", precision: str | None = None, data_folder: Path | None = None) -> Run:

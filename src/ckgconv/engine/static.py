@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ckgconv.data.packed import SPLITS
+from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.learner import Learner
+from ckgconv.engine.stream import Window
 from ckgconv.graphs import GraphBatch
 from ckgconv.pairs.padded import Capacity, StoredPairs, padded_batch, store_pairs
 from ckgconv.tasks.losses import only
@@ -48,9 +49,14 @@ class Source:
     stored: StoredPairs | None  # None: walks over whole graphs, computed for each batch
     sizes: Sizes
 
-    def sample(self, numbers: Tensor, capacity: Capacity, split: str) -> "Sample":
-        """Inputs and targets of the graphs of the given numbers [B]; targets of padding do not count."""
-        model, data = self.learner.model, self.learner.data
+    def window(self, capacity: Capacity) -> Window | None:
+        """Through which batches pass where the data set stays in host memory."""
+        device, data = self.learner.fabric.device, self.learner.data
+        return None if data.node_ptr.device.type == device.type else Window(data, capacity, device)
+
+    def sample(self, data: PackedDataset, numbers: Tensor, capacity: Capacity, split: str) -> "Sample":
+        """Inputs and targets of graphs of `data` by their numbers [B]; targets of padding do not count."""
+        model = self.learner.model
         dtype = model.node_stem.norm.scale.dtype
         batch, nodes = padded_batch(data, self.stored, numbers, capacity, model.encoding, dtype)
         if model.recipe.position_channels:
