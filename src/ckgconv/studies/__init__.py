@@ -6,6 +6,7 @@ To add one: write `studies/NAME.py` with a function `(Options) -> Report`, and e
 
 from ckgconv.checks import InputError
 from ckgconv.recipes.values import nearest
+from ckgconv.studies.edge_detection import edge_detection
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
 
@@ -13,6 +14,7 @@ STUDIES: dict[str, Study] = {
     "oversmoothing": Study(
         "six layers of CKGCN keep a signal that six layers of GCN lose", oversmoothing, ("seeds", "epochs")
     ),
+    "edge-detection": Study("only kernels that may be negative find a border", edge_detection, ("seeds", "epochs")),
 }
 
 
