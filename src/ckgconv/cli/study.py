@@ -25,12 +25,22 @@ def study_command(
     out: Annotated[Path | None, typer.Option(help=f"Folder of the page, by default {RESULTS}/NAME.")] = None,
     seeds: Annotated[list[int] | None, typer.Option(help=f"--seeds 0 1 2. {_read_by('seeds')}")] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Epochs of each training. {_read_by('epochs')}")] = None,
+    runs: Annotated[list[Path] | None, typer.Option(help=f"Folders of runs. {_read_by('runs')}")] = None,
+    against: Annotated[
+        list[Path] | None, typer.Option(help=f"Runs to compare with, by default the paper's. {_read_by('against')}")
+    ] = None,
 ) -> None:
     """Run a study, print its table, and write table.json, figure.png and README.md."""
     chosen = study(name)
     require(epochs is None or epochs > 0, f"--epochs is {epochs}: give at least 1.")
     require(len(set(seeds or [])) == len(seeds or []), "The same seed was given twice: give each once.")
-    options = Options(seeds=None if seeds is None else tuple(seeds), epochs=epochs)
+    require(out is not None or not runs, f"--runs was given without --out, and {RESULTS} is for the paper's: add it.")
+    options = Options(
+        seeds=None if seeds is None else tuple(seeds),
+        epochs=epochs,
+        runs=tuple(runs or []),
+        against=tuple(against or []),
+    )
     report, provenance = conduct(chosen, options, sys.argv[1:])
     folder = RESULTS / name if out is None else out
     write_page(folder, report, provenance)

@@ -9,12 +9,14 @@ from ckgconv.recipes.values import nearest
 from ckgconv.studies.edge_detection import edge_detection
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
+from ckgconv.studies.significance import significance
 
 STUDIES: dict[str, Study] = {
     "oversmoothing": Study(
         "six layers of CKGCN keep a signal that six layers of GCN lose", oversmoothing, ("seeds", "epochs")
     ),
     "edge-detection": Study("only kernels that may be negative find a border", edge_detection, ("seeds", "epochs")),
+    "significance": Study("t-tests of the paper's tables, or of runs", significance, ("runs", "against")),
 }
 
 
