@@ -16,6 +16,11 @@ def test_agrees_with_the_test_on_raw_values(equal_variance):
     assert ours.t == pytest.approx(theirs.statistic, rel=1e-9)
 
 
+def test_samples_are_printed_as_in_a_table():
+    samples = (Sample(0.25, 0.0012, 4), Sample(98.423, 0.155, 4), Sample(60.0, 12.25, 5), Sample(0.05, 0.0, 4))
+    assert [str(each) for each in samples] == ["0.2500 ± 0.0012", "98.423 ± 0.155", "60.0 ± 12.2", "0.05 ± 0"]
+
+
 def test_lower_may_be_better():
     test = t_test(sample(ONE), sample(OTHER), higher_is_better=False)
     assert test.t < 0

@@ -53,7 +53,7 @@ def as_table(report: Report) -> Table:
     """The table of a report for the terminal."""
     table = Table(title=report.title)
     for column in report.columns:
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for row in report.rows:
         table.add_row(*(shown(cell) for cell in row))
     return table

@@ -10,6 +10,7 @@ from ckgconv.studies.edge_detection import edge_detection
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
 from ckgconv.studies.significance import significance
+from ckgconv.studies.theory import theory
 
 STUDIES: dict[str, Study] = {
     "oversmoothing": Study(
@@ -17,6 +18,7 @@ STUDIES: dict[str, Study] = {
     ),
     "edge-detection": Study("only kernels that may be negative find a border", edge_detection, ("seeds", "epochs")),
     "significance": Study("t-tests of the paper's tables, or of runs", significance, ("runs", "against")),
+    "theory": Study("spectral filters, set networks and the degree, measured", theory, ("seeds",)),
 }
 
 

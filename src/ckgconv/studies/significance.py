@@ -85,13 +85,13 @@ def draw_claims(title: str, tests: list[tuple[Claim, TTest]]) -> Figure:
             [decisive(*tests[p]) for p in places], places, color=colour, label=f"paper says: {label}", zorder=3
         )
     axes.axvline(LEVEL, color="black", linewidth=1, linestyle="--")
-    names = [f"{claim.data}: {claim.better} > {claim.other}" for claim, _ in tests]
+    names = [f"{claim.data}: {claim.better} vs {claim.other}" for claim, _ in tests]
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlabel(f"p-value of the t-test the paper names (dashed: {LEVEL})")
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="lower left", fontsize=9)
+    axes.legend(loc="center left", bbox_to_anchor=(0, 0.68), fontsize=9)
     figure.suptitle(title, fontsize=11)
     return figure
 

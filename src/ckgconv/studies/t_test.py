@@ -9,6 +9,7 @@ The deviations are those of samples, dividing by n - 1.
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from scipy.stats import ttest_ind_from_stats
 
@@ -24,7 +25,10 @@ class Sample:
     runs: int
 
     def __str__(self) -> str:
-        return f"{self.mean:.5g} ± {self.deviation:.2g}"
+        """The mean with the decimals that three digits of the deviation have."""
+        deviation = f"{self.deviation:.3g}"
+        decimals = -int(Decimal(deviation).as_tuple().exponent)
+        return f"{self.mean:.{max(decimals, 0)}f} ± {deviation}" if self.deviation else f"{self.mean:.5g} ± 0"
 
 
 @dataclass(frozen=True)
