@@ -25,4 +25,4 @@ def test_the_paper_stands_beside_ours(report):
 def test_epochs_are_read():
     short = oversmoothing(Options(seeds=(3,), epochs=2))
     assert short.seeds == (3,)
-    assert all(len(run["curve"]) == 2 for runs in short.values.values() for run in runs)
+    assert all(run["loss"] > 0.6 for runs in short.values.values() for run in runs)

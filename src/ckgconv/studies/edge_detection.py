@@ -75,7 +75,7 @@ def edge_detection(options: Options) -> Report:
         rows=[row(setting, name, runs) for setting, by_name in fits.items() for name, runs in by_name.items()],
         figure=draw(fits),
         notes=(NOTE.format(epochs=epochs, runs=len(seeds)),),
-        values={s: {n: [vars(run) for run in runs] for n, runs in by_name.items()} for s, by_name in fits.items()},
+        values={s: {n: [run.outcome for run in runs] for n, runs in by_name.items()} for s, by_name in fits.items()},
         seeds=seeds,
     )
 

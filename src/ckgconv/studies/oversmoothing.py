@@ -52,7 +52,7 @@ def oversmoothing(options: Options) -> Report:
         rows=[row(name, runs) for name, runs in fits.items()],
         figure=draw(fits),
         notes=(SETTING.format(epochs=epochs, runs=len(seeds)),),
-        values={name: [vars(run) for run in runs] for name, runs in fits.items()},
+        values={name: [run.outcome for run in runs] for name, runs in fits.items()},
         seeds=seeds,
     )
 

@@ -31,6 +31,8 @@ CHANNELS = 8
 ORDER = 16
 RESTART = 0.15
 HEAT = 3.0
+# What the paper says a norm does to the degree.
+ERASES: dict[NormName, tuple[str, str]] = {"layer": ("LayerNorm", "erased"), "batch": ("BatchNorm", "kept")}
 Response = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 NOTE = f"""\
@@ -84,7 +86,6 @@ def theory(options: Options) -> Report:
         rows=rows,
         figure=draw(title, graphs[seeds[0]], seeds[0]),
         notes=(NOTE,),
-        values={"rows": rows, "order": ORDER, "nodes": NODES},
         seeds=seeds,
     )
 
@@ -115,7 +116,8 @@ def filters() -> list[Filter]:
 
 def interpolated(response: Response) -> NDArray[np.float64]:
     """Coefficients in Ã of the interpolation at Chebyshev points of [0, 2]."""
-    return chebyshev(Chebyshev.interpolate(lambda shifted: response(shifted + 1), ORDER).coef)
+    series = Chebyshev.interpolate(lambda shifted: response(shifted + 1), ORDER)
+    return chebyshev(np.asarray(series.coef, dtype=np.float64))
 
 
 def random_graph(seed: int) -> Tensor:
@@ -175,8 +177,7 @@ def set_rows(graphs: dict[int, Tensor]) -> list[tuple[Cell, ...]]:
 def degree_rows(graphs: dict[int, Tensor]) -> list[tuple[Cell, ...]]:
     """What remains of d and of √d after each norm."""
     rows: list[tuple[Cell, ...]] = []
-    norms: tuple[tuple[str, NormName, str], ...] = (("LayerNorm", "layer", "erased"), ("BatchNorm", "batch", "kept"))
-    for label, norm, paper in norms:
+    for norm, (label, paper) in ERASES.items():
         for factor, scale in (("d", 1.0), ("√d", 0.5)):
             changes = []
             for seed, edge_index in graphs.items():
@@ -234,9 +235,10 @@ def draw_degree(axes: Axes, edge_index: Tensor) -> None:
     degree = degrees(edge_index)
     x = torch.linspace(-1, 2, CHANNELS, dtype=torch.float64)
     scaled = degree.sqrt().unsqueeze(-1) * x
-    for norm, label, marker in (("batch", "BatchNorm", "o"), ("layer", "LayerNorm", "s")):
+    for norm, (label, paper) in ERASES.items():
         after = NORMS[norm](CHANNELS).double()(scaled)[:, -1]
-        axes.plot(degree.numpy(), after.numpy(), marker, markersize=5, label=label)
+        marker = "s" if norm == "layer" else "o"
+        axes.plot(degree.numpy(), after.numpy(), marker, markersize=5, label=f"{label}: {paper}")
     axes.set_title("√d x after the norm, x the same everywhere", fontsize=11)
     axes.set_xlabel("degree d")
     axes.set_ylabel("last channel")
