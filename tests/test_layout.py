@@ -24,8 +24,9 @@ ROOMS = {
     "tasks": LEAF | {"graphs"},
     "engine": LEAF | {"graphs", "recipe", "recipes", "data", "pe", "pairs", "ops", "nn", "tasks"},
     "theory": LEAF | {"graphs", "pe", "pairs", "nn"},
-    "cli": LEAF | {"graphs", "recipe", "recipes", "data", "pe", "pairs", "ops", "nn", "tasks", "engine", "theory"},
+    "studies": LEAF | {"graphs", "recipe", "recipes", "data", "pe", "pairs", "ops", "nn", "tasks", "engine", "theory"},
 }
+ROOMS["cli"] = ROOMS["studies"] | {"studies"}
 
 
 def imported(path: Path) -> set[str]:

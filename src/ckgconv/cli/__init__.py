@@ -10,6 +10,7 @@ from ckgconv.cli.data import data_commands
 from ckgconv.cli.evaluate import evaluate_command
 from ckgconv.cli.info import info
 from ckgconv.cli.predict import predict_command
+from ckgconv.cli.study import study_command
 from ckgconv.cli.train import train_command
 
 app = typer.Typer(
@@ -24,11 +25,12 @@ app.command("predict")(predict_command)
 app.command("info")(info)
 app.add_typer(data_commands, name="data")
 app.command("bench")(bench_command)
+app.command("study")(study_command)
 
 # What a shell expects of a program that Ctrl-C ended.
 INTERRUPTED = 130
 # Options after which several values may stand: --seed 0 1 2 3.
-SEVERAL = {"--seed", "--target", "--set"}
+SEVERAL = {"--seed", "--target", "--set", "--seeds", "--runs"}
 
 
 def main() -> None:

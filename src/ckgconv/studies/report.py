@@ -1,0 +1,149 @@
+"""What a study is, and the page it leaves behind.
+
+A study is a function `(Options) -> Report`, entered in the dictionary of `ckgconv.studies` together with the options
+it reads. `conduct` runs it and adds where the numbers come from; `write_page` leaves `table.json`, `README.md` and
+`figure.png` in a folder.
+"""
+
+import json
+import shlex
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from matplotlib.figure import Figure
+
+from ckgconv.checks import require
+from ckgconv.engine.record import commit, device_name, versions
+from ckgconv.files import write_text, write_whole
+
+Cell = str | int | float | None
+# Inches: at 130 dots each a figure is 1,040 pixels wide and stays legible at the 800 of a README.
+WIDTH = 8.0
+DOTS = 130
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may change about a study; None or empty: as the paper had it."""
+
+    seeds: tuple[int, ...] | None = None
+    epochs: int | None = None
+    runs: tuple[Path, ...] = ()  # run folders or record.json files
+    against: tuple[Path, ...] = ()  # the runs they are compared with
+
+
+@dataclass(frozen=True)
+class Report:
+    """The outcome of a study.
+
+    Args:
+        title: the finding, a sentence.
+        columns, rows: the table that people read; the paper's number stands beside ours.
+        figure: the picture, its title the finding too.
+        notes: paragraphs of Markdown under the table: the setting, and why a number differs where it does.
+        values: raw numbers for `table.json`, every seed included.
+        seeds: those that were drawn from; empty where nothing is random.
+        device: where it was computed.
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Cell, ...]]
+    figure: Figure
+    notes: tuple[str, ...] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    seeds: tuple[int, ...] = ()
+    device: str = "cpu"
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study by name: what it shows in one line, its function, and the fields of `Options` it reads."""
+
+    shows: str
+    run: Callable[[Options], Report]
+    reads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the numbers of a report come from."""
+
+    command: str
+    seeds: tuple[int, ...]
+    commit: str | None
+    device: str
+    versions: dict[str, str]
+    seconds: float
+
+
+def conduct(study: Study, options: Options, arguments: Sequence[str]) -> tuple[Report, Provenance]:
+    """Run a study; `arguments` are those of `ckgconv`, as a person would type them again."""
+    for name, default in asdict(Options()).items():
+        given = getattr(options, name) != default
+        require(not given or name in study.reads, f"--{name} was given, but this study does not read it: leave it out.")
+    start = time.perf_counter()
+    report = study.run(options)
+    seconds = round(time.perf_counter() - start, 2)
+    command = shlex.join(["ckgconv", *arguments])
+    return report, Provenance(
+        command, report.seeds, commit(), device_name(torch.device(report.device)), versions(), seconds
+    )
+
+
+def write_page(folder: Path, report: Report, provenance: Provenance) -> None:
+    """table.json, figure.png and README.md under `folder`."""
+    table = {
+        "title": report.title,
+        "columns": report.columns,
+        "rows": report.rows,
+        "values": report.values,
+        **asdict(provenance),
+    }
+    write_text(folder / "table.json", json.dumps(table, indent=1, ensure_ascii=False) + "\n")
+    write_whole(folder / "figure.png", lambda part: report.figure.savefig(part, dpi=DOTS, format="png"))
+    write_text(folder / "README.md", page(report, provenance))
+
+
+def page(report: Report, provenance: Provenance) -> str:
+    """The README.md of a study."""
+    seeds = "" if not provenance.seeds else f", seeds {', '.join(map(str, provenance.seeds))}"
+    packages = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
+    lines = [
+        f"# {report.title}",
+        f"![{report.title}](figure.png)",
+        markdown_table(report.columns, report.rows),
+        *report.notes,
+        f"This page, its figure and `table.json` (every value) are written by\n\n    {provenance.command}\n\n"
+        f"as it stands at commit {provenance.commit or 'unknown'}{seeds}; {provenance.seconds:.0f} s on "
+        f"{provenance.device}; {packages}.",
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """Rows of Markdown."""
+    lines = [columns, ["---"] * len(columns), *([shown(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def shown(cell: Cell) -> str:
+    """A cell as people read it: four digits of a number, a dash for none."""
+    if cell is None:
+        return "–"
+    return f"{cell:.4g}" if isinstance(cell, float) else str(cell)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean ± s.d. over seeds; the deviation divides by n, as that of the paper's toy tables does."""
+    return f"{statistics.mean(values):.3g} ± {statistics.pstdev(values):.2g}"
+
+
+def new_figure(height: float) -> Figure:
+    """An empty figure of README width, `height` inches high; no global state of the plotting library is touched."""
+    return Figure(figsize=(WIDTH, height), layout="constrained")

@@ -1,0 +1,62 @@
+import json
+import sys
+
+import pytest
+
+from ckgconv.cli import main
+
+
+@pytest.fixture
+def ckgconv(monkeypatch, capsys, tmp_path):
+    """Runs the command line in an empty folder; returns exit code, standard output and standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["ckgconv", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = stop.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def test_prints_the_table_and_writes_the_page(ckgconv, tmp_path):
+    code, out, _ = ckgconv("study", "oversmoothing", "--epochs", "1", "--seeds", "0", "7")
+    assert code == 0
+    assert "6-layer CKGCN" in out
+    folder = tmp_path / "results" / "studies" / "oversmoothing"
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "figure.png", "table.json"]
+    table = json.loads((folder / "table.json").read_text())
+    assert table["seeds"] == [0, 7]
+    assert table["command"] == "ckgconv study oversmoothing --epochs 1 --seeds 0 7"
+
+
+def test_out_is_where_the_page_goes(ckgconv, tmp_path):
+    code, _, _ = ckgconv("study", "oversmoothing", "--epochs", "1", "--seeds", "0", "--out", "elsewhere")
+    assert code == 0
+    assert (tmp_path / "elsewhere" / "figure.png").exists()
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["oversmoothin"], "There is no study 'oversmoothin': did you mean oversmoothing?"),
+        (["oversmoothing", "--epochs", "0"], "--epochs is 0: give at least 1."),
+        (["oversmoothing", "--seeds", "1", "1"], "The same seed was given twice: give each once."),
+    ],
+)
+def test_mistakes_are_a_sentence_and_exit_code_2(ckgconv, arguments, sentence):
+    code, _, err = ckgconv("study", *arguments)
+    assert code == 2
+    assert err == f"Error: {sentence}\n"
+
+
+def test_help_names_the_studies(ckgconv):
+    code, out, _ = ckgconv("study", "--help")
+    assert code == 0
+    assert "oversmoothing" in out
