@@ -25,12 +25,26 @@ def study_command(
     out: Annotated[Path | None, typer.Option(help=f"Folder of the page, by default {RESULTS}/NAME.")] = None,
     seeds: Annotated[list[int] | None, typer.Option(help=f"--seeds 0 1 2. {_read_by('seeds')}")] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Epochs of each training. {_read_by('epochs')}")] = None,
+    data: Annotated[str | None, typer.Option(help=f"zinc or pattern. {_read_by('data')}")] = None,
+    device: Annotated[str, typer.Option(help=f"auto, cpu or cuda. {_read_by('device')}")] = "auto",
+    precision: Annotated[str, typer.Option(help=f"32, tf32, bf16 or 64. {_read_by('precision')}")] = "32",
+    keep: Annotated[Path | None, typer.Option(help=f"Folder of resumable runs. {_read_by('keep')}")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help=f"Where packed files are. {_read_by('data_dir')}")] = None,
 ) -> None:
     """Run a study, print its table, and write table.json, figure.png and README.md."""
     chosen = study(name)
     require(epochs is None or epochs > 0, f"--epochs is {epochs}: give at least 1.")
     require(len(set(seeds or [])) == len(seeds or []), "The same seed was given twice: give each once.")
-    options = Options(seeds=None if seeds is None else tuple(seeds), epochs=epochs)
+    require(data in (None, "zinc", "pattern"), f"--data is {data!r}: choose zinc or pattern.")
+    options = Options(
+        seeds=None if seeds is None else tuple(seeds),
+        epochs=epochs,
+        data=data,
+        device=device,
+        precision=precision,
+        keep=keep,
+        data_dir=data_dir,
+    )
     report, provenance = conduct(chosen, options, sys.argv[1:])
     folder = RESULTS / name if out is None else out
     write_page(folder, report, provenance)

@@ -6,6 +6,8 @@ To add one: write `studies/NAME.py` with a function `(Options) -> Report`, and e
 
 from ckgconv.checks import InputError
 from ckgconv.recipes.values import nearest
+from ckgconv.studies import ablations
+from ckgconv.studies.kernels import kernels
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
 
@@ -13,6 +15,13 @@ STUDIES: dict[str, Study] = {
     "oversmoothing": Study(
         "six layers of CKGCN keep a signal that six layers of GCN lose", oversmoothing, ("seeds", "epochs")
     ),
+    "support": Study("how far a kernel must reach", ablations.support, ablations.READS),
+    "kernel-depth": Study("whether a linear kernel would do", ablations.kernel_depth, (*ablations.READS, "data")),
+    "pe": Study("which pseudo-coordinates", ablations.pe, ablations.READS),
+    "flexibility": Study("whether kernels need negative signs", ablations.flexibility, (*ablations.READS, "data")),
+    "normalisation": Study("what LayerNorm costs", ablations.normalisation, ablations.READS),
+    "kernels": Study("what learned kernels look like", kernels, ("runs", "data_dir")),
+    "degree": Study("how much the degree scalers matter", ablations.degree, ablations.READS),
 }
 
 

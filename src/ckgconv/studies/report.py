@@ -35,6 +35,11 @@ class Options:
     epochs: int | None = None
     runs: tuple[Path, ...] = ()  # run folders or record.json files
     against: tuple[Path, ...] = ()  # the runs they are compared with
+    data: str | None = None  # of the data sets that the paper's table has
+    device: str = "auto"
+    precision: str = "32"
+    keep: Path | None = None  # where training runs are kept, to be resumed
+    data_dir: Path | None = None  # where packed files are
 
 
 @dataclass(frozen=True)
