@@ -50,7 +50,7 @@ def test_out_is_where_the_page_goes(ckgconv, tmp_path):
         (["significance", "--epochs", "3"], "--epochs was given, but this study does not read it: leave it out."),
         (
             ["significance", "--runs", "a", "b"],
-            "--runs was given without --out, and results/studies is for the paper's: add it.",
+            "--runs was given without --out, and results/studies/significance is for the paper's numbers: add it.",
         ),
         (["oversmoothing", "--seeds", "1", "1"], "The same seed was given twice: give each once."),
     ],

@@ -16,7 +16,7 @@ LEVEL = 0.05
 
 PAPER_NOTE = f"""\
 Student's two-sample t-tests with equal variances, the test the paper names, from its printed mean ± s.d. of
-{PAPER_RUNS} runs, at the level of {LEVEL:.0%}. "Better" is the network with the better mean, and the one-sided p-value
+{PAPER_RUNS} runs, at the level of {LEVEL}. "Better" is the network with the better mean, and the one-sided p-value
 is that of its being better. The printed values are rounded, so small p-values have one digit at most. The deviations of
 the ensembles come from bootstrapping, whose number of draws is not printed; {PAPER_RUNS} is assumed for them too. No
 correction for several comparisons is made, here or in the paper. `table.json` has Welch's test, without equal
@@ -61,7 +61,7 @@ def decisive(claim: Claim, test: TTest) -> float:
 
 def claim_row(claim: Claim, test: TTest) -> tuple[Cell, ...]:
     """One comparison for people."""
-    better, other = (str(each) for each in claim.samples)
+    better, other = claim.printed
     says = "–" if claim.says is None else f"{'significant' if claim.says else 'not significant'}, {claim.sides}-sided"
     follows = "–" if claim.says is None else "yes" if holds(claim, test) else "no"
     names = f"{claim.better} {better}", f"{claim.other} {other}"

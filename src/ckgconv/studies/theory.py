@@ -49,7 +49,8 @@ steps; heat is the Taylor series of exp(-{HEAT:g}λ).
 *Set network.* One convolution with P = [I] and ψ(p) = γp + β against the formula, on the graph and on its nodes without
 any edge.
 
-*Degree.* The largest change that scaling the rows of a mean aggregation by f(d) leaves after the norm."""
+*Degree.* The largest change that scaling the rows of a mean aggregation by d or √d leaves after the norm; for
+BatchNorm, which keeps it, the smallest over the seeds."""
 
 
 @dataclass(frozen=True)
