@@ -25,6 +25,7 @@ from ckgconv.ops.dropout import dropout
 from ckgconv.ops.fused import draw_seed, fused
 from ckgconv.ops.kernel_mlp import cpu
 from ckgconv.ops.kernel_mlp.naive import Stage
+from ckgconv.ops.memory import Memory
 from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
 from ckgconv.ops.total import several_processes
 
@@ -83,6 +84,7 @@ class Kernel(nn.Module):
         )
         self.norm = make_norm(norm, width, layers)
         self.linear = GroupedLinear(width, channels, layers)
+        self._memory = Memory()
 
     def reset_parameters(self) -> None:
         for block in self.blocks:
@@ -158,7 +160,8 @@ class Kernel(nn.Module):
     def _trained(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
         assert isinstance(self.norm, WeightedBatchNorm)
         stages, running = self._stages()
-        shared = cpu.share(pair_features, running[0], self.norm.momentum, self.norm.epsilon)
+        momentum, epsilon = self.norm.momentum, self.norm.epsilon
+        shared = cpu.share(pair_features, running[0], momentum, epsilon, self._memory, len(stages))
         mlp_dropout = self.blocks[0].dropout if len(self.blocks) else 0.0
         for own_stages, own_running in by_layer(stages, running):
             psi = cpu.kernel_mlp(
@@ -166,10 +169,10 @@ class Kernel(nn.Module):
                 own_stages,
                 shared,
                 own_running,
-                self.norm.momentum,
+                momentum,
                 mlp_dropout,
                 self.kernel_dropout,
-                self.norm.epsilon,
+                epsilon,
             )
             yield split_rows(psi, pairs)
 

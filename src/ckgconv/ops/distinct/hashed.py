@@ -1,7 +1,7 @@
 """The distinct rows of a matrix by one 64-bit number per row: sorting these is 100 times as fast as sorting rows.
 
-Rows count as equal where all bits are. Different rows of equal number are found by comparison, and then every row counts
-as distinct.
+Rows count as equal where all bits are. Different rows of equal number are found by comparison, and then every row
+counts as distinct.
 
 Legend: R rows, U distinct rows, D channels.
 """

@@ -21,6 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from ckgconv.ops.dropout.packed import LEVELS, draw_bits, inverse_share, keep_factor, levels_kept
 from ckgconv.ops.kernel_mlp.naive import Stage
+from ckgconv.ops.memory import Memory
 
 Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [K] of each stage's norm
 FIELDS = len(Stage._fields)
@@ -33,11 +34,19 @@ class Moments(NamedTuple):
     root: Tensor  # [K] 1/√(σ² + ε)
 
 
-class Shared(NamedTuple):
-    """What all layers of a step share: moments of x, and rooms for intermediate values, which stay in cache."""
+class Shared:
+    """What all layers of a step share: the moments of x, and memory for values [R, K]."""
 
     moments: Moments
-    rooms: tuple[Tensor, Tensor, Tensor]  # [R, K] each
+
+    def __init__(self, x: Tensor, memory: Memory, stored: int) -> None:
+        # The rooms are used again and again and stay in cache; the others are kept for the backward pass.
+        first, second, third, *self._free = memory.borrow(self, 3 + stored, x)
+        self.rooms = (first, second, third)
+
+    def take(self) -> Tensor:
+        """A tensor that nothing else uses until the step is over."""
+        return self._free.pop()
 
 
 class Settings(NamedTuple):
@@ -77,16 +86,17 @@ def evaluated_kernel_mlp(x: Tensor, stages: Sequence[Stage], running: Running, e
 
     A norm behind a linear map becomes part of that map; biases inside the residual sum wait for the next norm.
     """
-    norms = [affine(stage, Moments(mean, _root(variance, epsilon))) for stage, (mean, variance) in zip(stages, running)]
-    state, hidden, waiting = x, None, torch.zeros_like(stages[-1].shift)
+    moments = [Moments(mean, _root(variance, epsilon)) for mean, variance in running]
+    norms = [affine(stage, each) for stage, each in zip(stages, moments, strict=True)]
+    state, waiting = x, torch.zeros_like(stages[-1].shift)
+    first, second, third = (torch.empty_like(x) for _ in range(3))
     for number in range(0, len(stages) - 1, 2):
         (factor, offset), (next_factor, next_offset) = norms[number : number + 2]
         inner, outer = stages[number : number + 2]
-        hidden = torch.addcmul(torch.addcmul(offset, factor, waiting), state, factor, out=hidden)
+        torch.addcmul(torch.addcmul(offset, factor, waiting), state, factor, out=first)
         bias = torch.addcmul(next_offset, next_factor, inner.bias)
-        weight = inner.weight * next_factor.unsqueeze(-1)
-        hidden = gelu_(torch.addmm(bias, gelu_(hidden), weight.T))
-        state = torch.addmm(state, hidden, outer.weight.T)
+        torch.addmm(bias, gelu_(first), (inner.weight * next_factor.unsqueeze(-1)).T, out=second)
+        state = torch.addmm(state, gelu_(second), outer.weight.T, out=third)
         waiting = waiting + outer.bias
     factor, offset = norms[-1]
     last = stages[-1]
@@ -101,18 +111,18 @@ class KernelMLP(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, settings: Settings, *fields: Tensor) -> Tensor:
         stages = _stages(fields)
         psi, inputs, moments, bits = _forward(x, stages, settings)
-        ctx.settings = settings
-        ctx.moments = moments
-        ctx.bits = bits
-        ctx.save_for_backward(*fields, *inputs)
+        ctx.settings, ctx.moments, ctx.bits = settings, moments, bits
+        # Not saved by torch, whose check counts every write into the borrowed memory as one into these.
+        ctx.inputs = inputs[1:]
+        ctx.save_for_backward(x, *fields)
         return psi
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        count = len(ctx.moments)
-        fields, inputs = ctx.saved_tensors[: FIELDS * count], ctx.saved_tensors[FIELDS * count :]
-        gradient_x, gradients = _backward(gradient, _stages(fields), inputs, ctx.moments, ctx.bits, ctx.settings)
+        x, *fields = ctx.saved_tensors
+        stages, inputs = _stages(fields), [x, *ctx.inputs]
+        gradient_x, gradients = _backward(gradient, stages, inputs, ctx.moments, ctx.bits, ctx.settings)
         return gradient_x, None, *(field for stage in gradients for field in stage)
 
 
@@ -129,10 +139,10 @@ def _forward(
     for number, stage in enumerate(stages[:-1]):
         active = gelu_(normalised(inputs[-1], stage, moments[-1], room))
         if number % 2 == 0:
-            inputs.append(active @ stage.weight.T)
+            inputs.append(torch.mm(active, stage.weight.T, out=settings.shared.take()))
             bits.append(None)
         else:
-            state, drawn = _residual(state, active, stage, settings.mlp_kept)
+            state, drawn = _residual(state, active, stage, settings.mlp_kept, settings.shared.take())
             inputs.append(state)
             bits.append(drawn)
         moments.append(_tracked(inputs[-1], number + 1, stages, settings))
@@ -147,13 +157,16 @@ def _forward(
     return psi, inputs, moments, bits
 
 
-def _residual(state: Tensor, active: Tensor, stage: Stage, kept: int) -> tuple[Tensor, Tensor | None]:
-    """state + drop(FC(active)), and the bits of the dropout; active is overwritten."""
+def _residual(
+    state: Tensor, active: Tensor, stage: Stage, kept: int, y: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """y = state + drop(FC(active)), and the bits of the dropout; active is overwritten."""
     drawn = _draw(state, kept)
     if drawn is None:
-        return torch.addmm(state + stage.bias, active, stage.weight.T), None
+        torch.add(state, stage.bias, out=y)
+        return torch.addmm(y, active, stage.weight.T, out=y), None
     share = inverse_share(kept)
-    y = torch.addmm(stage.bias * share, active, (stage.weight * share).T)
+    torch.addmm(stage.bias * share, active, (stage.weight * share).T, out=y)
     return torch.addcmul(state, y, keep_factor(drawn, kept, active), out=y), drawn
 
 
@@ -249,16 +262,19 @@ def _like(room: Tensor, values: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def share(x: Tensor, running: tuple[Tensor, Tensor], momentum: float, epsilon: float) -> Shared:
-    """What the L layers that read x [R, K] share; running statistics [L, K] move towards those of x."""
-    rows = x.shape[0]
-    first, second, third = (torch.empty_like(x) for _ in range(3))
+def share(
+    x: Tensor, running: tuple[Tensor, Tensor], momentum: float, epsilon: float, memory: Memory, stages: int
+) -> Shared:
+    """What the L layers of so many stages that read x [R, K] share; running statistics [L, K] move towards x's."""
+    rows, layers = x.shape[0], running[0].shape[0]
     mean = row_sum(x) / rows
-    offset = torch.sub(x, mean, out=first)
-    variance = row_sum(torch.mul(offset, offset, out=first)) / rows
+    shared = Shared(x, memory, layers * (stages - 1))
+    offset = torch.sub(x, mean, out=shared.rooms[0])
+    variance = row_sum(torch.mul(offset, offset, out=offset)) / rows
+    shared.moments = Moments(mean, _root(variance, epsilon))
     running[0].lerp_(mean.expand_as(running[0]), momentum)
     running[1].lerp_((variance * (rows / (rows - 1))).expand_as(running[1]), momentum)
-    return Shared(Moments(mean, _root(variance, epsilon)), (first, second, third))
+    return shared
 
 
 def affine(stage: Stage, moments: Moments) -> tuple[Tensor, Tensor]:
