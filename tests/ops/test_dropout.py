@@ -66,3 +66,21 @@ def test_hashed_masks_look_independent(probability):
     ]
     for one, other in neighbours:
         assert abs((one * other).mean()) < 5 / one.numel() ** 0.5
+
+
+@pytest.mark.parametrize("kept", [2**15, 2**15 + 1])
+def test_every_bit_is_random(kept):
+    """Each bit of each part is set half of the time, and apart from its neighbours'."""
+    bits = packed.draw_bits(torch.Size((4000, 64)), kept).long()
+    width = 16 if kept % 256 else 8
+    planes = torch.stack([bits >> place & 1 for place in range(width)]).double()
+    assert (planes.mean((1, 2)) - 0.5).abs().max() < 6e-3
+    assert (planes.mean(1) - 0.5).abs().max() < 0.05
+    centred = planes.flatten(1) - 0.5
+    together = centred @ centred.T / centred.shape[1] / 0.25
+    assert (together - torch.eye(width)).abs().max() < 0.012
+
+
+def test_draws_differ():
+    one, other = (packed.draw_bits(torch.Size((4000, 64)), 2**15).double() for _ in range(2))
+    assert torch.corrcoef(torch.stack([one.flatten(), other.flatten()]))[0, 1].abs() < 0.01

@@ -24,7 +24,8 @@ def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.AdamW:
     parameters = list(model.parameters())
     if fused(parameters[0]):
         return FlatAdamW(parameters, recipe)
-    return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+    # One pass over each parameter and its moments; by default it is ten.
+    return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
 
 
 class FlatAdamW(torch.optim.AdamW):

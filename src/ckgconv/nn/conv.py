@@ -275,7 +275,7 @@ def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> 
     """1/|supp(i)| Σ_j x_j ⊙ ψ_ij on matched channels, [N, D]."""
     x, stored = channels.spread(x), channels.spread_kernel(psi.stored)
     if psi.background is None:
-        return scaled_convolution(x, stored, pairs.receiver, pairs.sender, pairs.support_size)
+        return scaled_convolution(x, stored, pairs.receiver, pairs.sender, pairs.support_size, pairs.rowptr)
     background = channels.spread_kernel(psi.background)
     return sparse_global_convolution(
         x, stored, background, pairs.receiver, pairs.sender, pairs.support_size, pairs.node_graph

@@ -8,7 +8,7 @@ any node is touched; the statistics of its input are shared by all groups.
 Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C channels of ψ, N nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -20,9 +20,12 @@ from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.norm import Group, NormName, WeightedBatchNorm, make_norm
+from ckgconv.ops.distinct import distinct_rows
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.fused import draw_seed, fused
+from ckgconv.ops.kernel_mlp import cpu
 from ckgconv.ops.kernel_mlp.naive import Stage
+from ckgconv.ops.memory import Memory
 from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
 from ckgconv.ops.total import several_processes
 
@@ -81,6 +84,7 @@ class Kernel(nn.Module):
         )
         self.norm = make_norm(norm, width, layers)
         self.linear = GroupedLinear(width, channels, layers)
+        self._memory = Memory()
 
     def reset_parameters(self) -> None:
         for block in self.blocks:
@@ -91,6 +95,8 @@ class Kernel(nn.Module):
     def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
         if self.runs_fused(pair_features):
             return tuple(split_rows(psi, pairs) for psi in self.all_layers(pair_features, pairs).unbind(0))
+        if self.runs_on_cpu(pair_features, pairs):
+            return tuple(self._on_cpu(pair_features, pairs))
         first = self.blocks[0].norm_in if len(self.blocks) else self.norm
         shared = first.standardise(pair_features, pairs.row_weight)
         values: list[Tensor] = []
@@ -98,6 +104,15 @@ class Kernel(nn.Module):
             psi = self._evaluate(pair_features, first.finish(shared, group), pairs, group)
             values.extend(psi.unbind(0) if isinstance(group, slice) else [psi])
         return tuple(self._constrain(psi, pairs) for psi in values)
+
+    def in_turn(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
+        """The same layer by layer: a CPU evaluates each when it is asked for, and so convolves it while in cache.
+
+        Hooks see a call of the whole module.
+        """
+        if self.runs_on_cpu(pair_features, pairs) and not self._forward_hooks and not self._forward_pre_hooks:
+            return self._on_cpu(pair_features, pairs)
+        return iter(self(pair_features, pairs))
 
     def runs_fused(self, pair_features: Tensor) -> bool:
         """Whether `all_layers` can be called: batch norms, no constraint, and gradients in training only."""
@@ -109,14 +124,7 @@ class Kernel(nn.Module):
         from ckgconv.ops.kernel_mlp import triton as kernels
 
         assert isinstance(self.norm, WeightedBatchNorm)
-        norms: list[Any] = [norm for block in self.blocks for norm in (block.norm_in, block.norm_out)]
-        linears = [linear for block in self.blocks for linear in (block.linear_in, block.linear_out)]
-        norms.append(self.norm)
-        stages = [
-            Stage(norm.scale, norm.shift, linear.weight, linear.bias)
-            for norm, linear in zip(norms, [*linears, self.linear], strict=True)
-        ]
-        running = [norm.running for norm in norms]
+        stages, running = self._stages()
         if not self.training:
             return kernels.evaluated_kernel_mlp(pair_features, stages, running, pairs.filled, self.norm.epsilon)
         # Padding alone needs no weights: the kernels stop at the filled rows.
@@ -135,6 +143,57 @@ class Kernel(nn.Module):
             self.norm.epsilon,
         )
         return psi
+
+    def runs_on_cpu(self, pair_features: Tensor, pairs: Pairs) -> bool:
+        """Whether the passes of `ops.kernel_mlp.cpu` apply: batch norms, and rows that all count alike in training."""
+        plain = isinstance(self.norm, WeightedBatchNorm) and pair_features.device.type == "cpu"
+        if not plain or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+            return False
+        if not self.training:
+            return not torch.is_grad_enabled()
+        alone = pairs.row_weight is None and pair_features.shape[0] > 1 and not several_processes()
+        return alone and self.constraint == "none"
+
+    def _on_cpu(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
+        return self._trained(pair_features, pairs) if self.training else self._evaluated(pair_features, pairs)
+
+    def _trained(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
+        assert isinstance(self.norm, WeightedBatchNorm)
+        stages, running = self._stages()
+        momentum, epsilon = self.norm.momentum, self.norm.epsilon
+        shared = cpu.share(pair_features, running[0], momentum, epsilon, self._memory, len(stages))
+        mlp_dropout = self.blocks[0].dropout if len(self.blocks) else 0.0
+        for own_stages, own_running in by_layer(stages, running):
+            psi = cpu.kernel_mlp(
+                pair_features,
+                own_stages,
+                shared,
+                own_running,
+                momentum,
+                mlp_dropout,
+                self.kernel_dropout,
+                epsilon,
+            )
+            yield split_rows(psi, pairs)
+
+    def _evaluated(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
+        """No statistics couple the rows, so equal ones are evaluated once."""
+        assert isinstance(self.norm, WeightedBatchNorm)
+        rows, place = distinct_rows(pair_features)
+        for stages, running in by_layer(*self._stages()):
+            psi = cpu.evaluated_kernel_mlp(rows, stages, running, self.norm.epsilon)
+            yield self._constrain(psi if place is None else psi.index_select(0, place), pairs)
+
+    def _stages(self) -> tuple[list[Stage], list[tuple[Tensor, Tensor]]]:
+        """Parameters and running statistics of all layers, stage by stage."""
+        norms: list[Any] = [norm for block in self.blocks for norm in (block.norm_in, block.norm_out)]
+        linears = [linear for block in self.blocks for linear in (block.linear_in, block.linear_out)]
+        norms.append(self.norm)
+        stages = [
+            Stage(norm.scale, norm.shift, linear.weight, linear.bias)
+            for norm, linear in zip(norms, [*linears, self.linear], strict=True)
+        ]
+        return stages, [norm.running for norm in norms]
 
     def _evaluate(self, x: Tensor, normalised: Tensor, pairs: Pairs, group: Group) -> Tensor:
         """ψ before its constraint, [R, C] for one group or [L, R, C] for all; x and Norm(x) of the first norm."""
@@ -233,8 +292,20 @@ class GroupedLinear(nn.Module):
 
 def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:
     """ψ [R, C] of stored pairs and, where there are zero rows, of the pairs not stored."""
-    background = psi[pairs.num_pairs :][pairs.node_graph] if pairs.has_zero_rows else None
-    return KernelValues(psi[: pairs.num_pairs], background)
+    if not pairs.has_zero_rows:
+        return KernelValues(psi, None)
+    return KernelValues(psi[: pairs.num_pairs], psi[pairs.num_pairs :][pairs.node_graph])
+
+
+def by_layer(
+    stages: Sequence[Stage], running: Sequence[tuple[Tensor, Tensor]]
+) -> Iterator[tuple[list[Stage], list[tuple[Tensor, Tensor]]]]:
+    """Stages and running statistics of one layer after the other."""
+    # Unbound, not indexed: the gradient of all slices is then put together once.
+    fields = [[field.unbind(0) for field in stage] for stage in stages]
+    for layer in range(stages[0].scale.shape[0]):
+        own = [Stage(*(field[layer] for field in stage)) for stage in fields]
+        yield own, [(mean[layer], variance[layer]) for mean, variance in running]
 
 
 def group_slices(groups: int, device: torch.device) -> list[Group]:

@@ -27,7 +27,8 @@ def run_blocks(
     """h⁰ [N, D] and pair features [R, D] → hᴸ [N, D]."""
     pairs = batch.pairs
     if not _runs_fused(blocks, h, pairs):
-        for block, psi in zip(blocks, kernel(pair_features, pairs), strict=True):
+        values = kernel.in_turn if isinstance(kernel, Kernel) else kernel
+        for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
         return h
     if isinstance(kernel, Kernel) and kernel.runs_fused(pair_features):

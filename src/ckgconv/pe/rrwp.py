@@ -41,9 +41,12 @@ def rrwp(
     """
     order = highest_power(steps, counting)
     pairs = PairReader(graphs)
-    matrix = transition(graphs, dtype or working_dtype(graphs))
-    on_diagonal = (pairs.receiver == pairs.sender).to(matrix.dtype)
-    channels = [on_diagonal, *(pairs.read(power) for power in powers(matrix, order))]
+    dtype = dtype or working_dtype(graphs)
+    # On a CPU float64 costs little here, and rounded at the end it gives pairs that a symmetry of the graph exchanges
+    # the same bits: a kernel in evaluation computes equal rows once.
+    matrix = transition(graphs, torch.float64 if graphs.node_graph.device.type == "cpu" else dtype)
+    on_diagonal = (pairs.receiver == pairs.sender).to(dtype)
+    channels = [on_diagonal, *(pairs.read(power).to(dtype) for power in powers(matrix, order))]
     return pairs.coordinates(torch.stack(channels, dim=-1))
 
 

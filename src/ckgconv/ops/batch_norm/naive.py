@@ -15,7 +15,9 @@ def weighted_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tens
     Rows of weight 0 do not count, a row of weight m counts as m equal rows.
     """
     if row_weight is None:
-        variance, mean = torch.var_mean(x, dim=-2, correction=0)
+        # Sums, not torch.var_mean: over the rows of a matrix that one takes ten times as long on a CPU.
+        mean = x.mean(-2)
+        variance = (x - mean.unsqueeze(-2)).square().mean(-2)
         return mean, variance, torch.full((), x.shape[-2], dtype=x.dtype, device=x.device)
     total = row_weight.sum()
     share = row_share(row_weight, total)

@@ -1,9 +1,11 @@
-"""Dropout with four decisions from each 64-bit random number, for CPUs.
+"""Dropout with several decisions from each 64-bit random number, for CPUs.
 
     keep where bits < round(2¹⁶ (1 - p)),  bits one of four 16-bit parts;  scale by the inverse of the rounded share
 
-Drawing is what costs on a CPU: a mask for 18,000 × 64 entries takes 1.3 ms instead of 14 ms on two cores. The mask is
-kept as one byte per entry.
+Drawing is what costs on a CPU. So one number from torch's generator seeds a counter whose steps are scrambled by a few
+vectorised integer operations (the finaliser of SplitMix64): 0.4 ms for 18,000 × 64 entries on two cores, where the
+generator itself takes 14 ms. Where 8 bits resolve the share, as for p = ½, eight decisions come from each number. The
+bits are kept for the backward pass, the mask they stand for is not.
 """
 
 from typing import Any
@@ -13,39 +15,71 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 LEVELS = 2**16
-DRAWS_PER_WORD = 4
+BYTE = 2**8
+# Multipliers of SplitMix64's finaliser, as signed numbers.
+FIRST_MULTIPLIER = 0xBF58476D1CE4E5B9 - 2**64
+SECOND_MULTIPLIER = 0x94D049BB133111EB - 2**64
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
     """Like x; the share kept is 1 - p to within 2⁻¹⁷, and the expectation is exactly x."""
-    kept = round(LEVELS * (1 - probability))
+    kept = levels_kept(probability)
     if kept == LEVELS:
         return x
-    return MaskedScale.apply(x, keep_mask(x, kept), LEVELS / kept if kept else 0.0)
+    return MaskedScale.apply(x, draw_bits(x.shape, kept), kept)
 
 
-def keep_mask(x: Tensor, kept: int) -> Tensor:
-    """Boolean like x, true with probability kept/2¹⁶."""
-    words = torch.empty(-(-x.numel() // DRAWS_PER_WORD), dtype=torch.int64, device=x.device)
-    words.random_(-(2**63), None)
-    bits = words.view(torch.int16)[: x.numel()].view(x.shape)
-    return bits < kept - LEVELS // 2
+def levels_kept(probability: float) -> int:
+    """Of 2¹⁶ levels, those at which an entry is kept."""
+    return round(LEVELS * (1 - probability))
+
+
+def inverse_share(kept: int) -> float:
+    """What keeps the expectation; 0 where nothing is kept."""
+    return LEVELS / kept if kept else 0.0
+
+
+def draw_bits(shape: torch.Size, kept: int) -> Tensor:
+    """[shape] uniform int8 where these resolve kept/2¹⁶, else int16."""
+    part = torch.int16 if kept % BYTE else torch.int8
+    count = shape.numel()
+    words = random_words(-(-count * part.itemsize // torch.int64.itemsize))
+    return words.view(part)[:count].view(shape)
+
+
+def random_words(count: int) -> Tensor:
+    """[count] int64, every bit random."""
+    start = int(torch.randint(2**62, ()))
+    words = torch.arange(start, start + count)
+    shifted = torch.empty_like(words)
+    for shift, multiplier in ((30, FIRST_MULTIPLIER), (27, SECOND_MULTIPLIER)):
+        words.bitwise_xor_(torch.bitwise_right_shift(words, shift, out=shifted)).mul_(multiplier)
+    # A sum, not an exclusive or: the shift copies the sign, which would clear its own bit.
+    return words.add_(torch.bitwise_right_shift(words, 31, out=shifted))
+
+
+def keep_factor(bits: Tensor, kept: int, room: Tensor) -> Tensor:
+    """1 where an entry is kept, 0 elsewhere, written into `room`, like bits but floating."""
+    level = kept - LEVELS // 2 if bits.dtype == torch.int16 else kept // BYTE - BYTE // 2
+    # Numbers at once: torch converts booleans five times as slowly.
+    return torch.lt(bits, level, out=room)
 
 
 class MaskedScale(torch.autograd.Function):
     """y = x ⊙ mask · scale."""
 
     @staticmethod
-    def forward(x: Tensor, mask: Tensor, scale: float) -> Tensor:
-        return torch.mul(x, mask).mul_(scale)
+    def forward(x: Tensor, bits: Tensor, kept: int) -> Tensor:
+        return keep_factor(bits, kept, torch.empty_like(x)).mul_(x).mul_(inverse_share(kept))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        _, mask, ctx.scale = inputs
-        ctx.save_for_backward(mask)
+        _, bits, ctx.kept = inputs
+        ctx.save_for_backward(bits)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        (mask,) = ctx.saved_tensors
-        return torch.mul(gradient, mask).mul_(ctx.scale), None, None
+        (bits,) = ctx.saved_tensors
+        factor = keep_factor(bits, ctx.kept, torch.empty_like(gradient))
+        return factor.mul_(gradient).mul_(inverse_share(ctx.kept)), None, None
