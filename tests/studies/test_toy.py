@@ -1,7 +1,7 @@
 import torch
 from torch import nn
 
-from ckgconv.studies.toy import Toy, both_directions, cycle, fit
+from ckgconv.studies.toy import Fit, Toy, accuracy, both_directions, column, cycle, decision_note, fit
 
 
 class Scale(nn.Module):
@@ -14,16 +14,25 @@ class Scale(nn.Module):
 
 
 def test_a_fit_is_repeatable_and_leaves_the_random_state_alone():
-    signal = torch.tensor([[0.0], [1.0]])
+    signal = column([0.0, 1.0])
     toy = Toy(both_directions([(0, 1)]), signal, signal)
     before = torch.random.get_rng_state()
     first, second = (fit(Scale, toy, seed=3, learning_rate=0.1, epochs=100) for _ in range(2))
     assert first == second
     assert torch.equal(torch.random.get_rng_state(), before)
     assert len(first.curve) == 100
-    assert first.outcome == {"loss": first.loss, "accuracy": 100}
+    assert first.outcome == {"loss": first.loss, "accuracy": 100, "sign_accuracy": 100}
     assert first.loss < first.curve[0]
 
 
 def test_cycle_has_both_directions():
     assert sorted(map(tuple, cycle([0, 2, 1]).T.tolist())) == [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)]
+
+
+def test_a_logit_next_to_zero_decides_nothing():
+    label = column([0.0, 1.0, 1.0, 0.0])
+    assert accuracy(column([-1.0, 1.0, 1e-8, 1e-8]), label, 1e-4) == 75
+    assert accuracy(column([-1.0, 1.0, 1e-8, -1e-8]), label, 0.0) == 100
+    steady, noisy = Fit((), 0.7, 50.0, 50.0), Fit((), 0.7, 50.0, 75.0)
+    assert decision_note({"a": [steady]}).endswith("none changes an accuracy here.")
+    assert decision_note({"a": [steady], "b": [steady, noisy]}).endswith("if its sign decided: b 62.5 ± 12 %.")
