@@ -157,9 +157,7 @@ def _forward(
     return psi, inputs, moments, bits
 
 
-def _residual(
-    state: Tensor, active: Tensor, stage: Stage, kept: int, y: Tensor
-) -> tuple[Tensor, Tensor | None]:
+def _residual(state: Tensor, active: Tensor, stage: Stage, kept: int, y: Tensor) -> tuple[Tensor, Tensor | None]:
     """y = state + drop(FC(active)), and the bits of the dropout; active is overwritten."""
     drawn = _draw(state, kept)
     if drawn is None:
