@@ -47,16 +47,18 @@ s.d. (dividing by n) of {{runs}} seeds, of the trained convolution on the graph 
 powers, kernel of hidden width {KERNEL_WIDTH} with batch norms. No degree scaler follows the convolution: it would hand
 √d to the constrained kernels too, and on the ladder the degree is the answer.
 
-**What the ladder shows.** The published run took the 2×4 ladder; the drawing in the paper is an 8-cycle. On the ladder
-the border nodes are exactly the nodes of degree 3, so a convolution may read the degree instead of the edge of the
-signal. A softmax kernel cannot (its coefficients sum to 1 at every node) and stays at ln 2. A softplus kernel can, and
-ours learns to; the paper's run reached 60 %; what kept it there is not printed.
+**What the ladder shows.** The published run took the 2×4 ladder; the drawing in the paper is an 8-cycle. On the
+ladder the border nodes are exactly the nodes of degree 3. A convolution read linearly can tell them apart only if its
+coefficients sum to different values there than at the corners (the proof is in `edge_detection.py`): it reads the
+degree rather than the edge of the signal, with a free kernel too. A softmax kernel cannot, its coefficients sum to 1
+at every node, and stays at ln 2. A softplus kernel can, and ours learns to; the paper's run reached 60 %, and what
+kept it there is not printed.
 
 **What the 8-cycle shows.** All its nodes look alike, so a linear reading of one convolution has a cross-entropy of at
-least ln 2 for *any* kernel (the proof is in `edge_detection.py`): the accuracies there are noise around a constant
-output. A sharpening kernel answers an edge with +1 on one side and -1 on the other. Reading the energy y² of the
-response, without a bias before the square, shows what the paper describes: the kernel that may be negative finds every
-border node, while with positive coefficients y² orders the nodes as y does, and at most 75 % can be right."""
+least ln 2 for *any* kernel, by the same proof: the accuracies there are noise around a constant output. A sharpening
+kernel answers an edge with +1 on one side and -1 on the other. Reading the energy y² of the response, without a bias
+before the square, shows what the paper describes: the kernel that may be negative finds every border node, while with
+positive coefficients y² orders the nodes as y does, and at most 75 % can be right."""
 
 
 def edge_detection(options: Options) -> Report:
