@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
-from ckgconv.ops.convolution import scaled_convolution, sparse_global_convolution
+from ckgconv.ops.convolution import naive, scaled_convolution, segments, sparse_global_convolution
 from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
 from ckgconv.pairs import given_support, global_support
 from ckgconv.pe import rrwp, sparse_rrwp
@@ -81,3 +81,31 @@ def test_gradients():
     )
     assert gradcheck(lambda values: support_softmax(values, receiver, 4), (psi,))
     assert gradcheck(lambda *inputs: sparse_global_softmax(*inputs, receiver, n), (psi, background))
+
+
+@given(st.lists(edge_lists(), min_size=1, max_size=3), st.integers(1, 4), st.integers(0, 2**31))
+def test_sums_of_rows_equal_the_equation(graphs, channels, seed):
+    """Values and gradients, receivers without pairs included."""
+    torch.manual_seed(seed)
+    batch = packed(*graphs)
+    every = global_support(batch, rrwp(batch, 1))
+    keep = torch.rand(every.num_pairs) < 0.6
+    pairs = given_support(batch, rrwp(batch, 1), torch.stack([every.receiver, every.sender])[:, keep])
+    inputs = [torch.randn(rows, channels, requires_grad=True) for rows in (batch.num_nodes, pairs.num_pairs)]
+    pulled = torch.randn(batch.num_nodes, channels)
+    lists = (pairs.receiver, pairs.sender, pairs.support_size)
+    one, other = naive.scaled_convolution(*inputs, *lists), segments.scaled_convolution(*inputs, *lists, pairs.rowptr)
+    torch.testing.assert_close(other, one, rtol=0, atol=1e-12)
+    wanted, found = (torch.autograd.grad((y * pulled).sum(), inputs) for y in (one, other))
+    for mine, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
+
+
+def test_gradients_of_row_sums():
+    receiver, sender = torch.tensor([0, 0, 1, 3]), torch.tensor([0, 2, 1, 3])
+    size, rowptr = torch.tensor([2.0, 1, 0, 1]), torch.tensor([0, 2, 3, 3, 4])
+    x, psi = torch.randn(4, 2, requires_grad=True), torch.randn(4, 2, requires_grad=True)
+    run = segments.scaled_convolution
+    assert gradcheck(lambda *inputs: run(*inputs, receiver, sender, size, rowptr), (x, psi))
+    assert gradcheck(lambda values: run(values, psi.detach(), receiver, sender, size, rowptr), (x,))
+    assert gradcheck(lambda values: run(x.detach(), values, receiver, sender, size, rowptr), (psi,))

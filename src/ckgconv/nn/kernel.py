@@ -160,6 +160,7 @@ class Kernel(nn.Module):
     def _trained(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
         assert isinstance(self.norm, WeightedBatchNorm)
         stages, running = self._stages()
+        pair_features = pair_features.contiguous()
         momentum, epsilon = self.norm.momentum, self.norm.epsilon
         shared = cpu.share(pair_features, running[0], momentum, epsilon, self._memory, len(stages))
         mlp_dropout = self.blocks[0].dropout if len(self.blocks) else 0.0

@@ -17,17 +17,17 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._block = torch.empty(0, dtype=torch.uint8)
+        self._block = torch.empty(0, dtype=torch.uint8, device="cpu")
         self._borrower: Any = None
 
     def borrow(self, borrower: object, count: int, like: Tensor) -> list[Tensor]:
         """`count` tensors of the shape and dtype of `like`, uninitialised; fresh ones while another still borrows."""
         size = count * like.numel() * like.element_size()
         if self._borrower is not None and self._borrower() is not None:
-            return list(torch.empty(count, *like.shape, dtype=like.dtype).unbind(0))
+            return list(torch.empty(count, *like.shape, dtype=like.dtype, device="cpu").unbind(0))
         if self._block.numel() < size:
             _keep_freed_pages()
-            self._block = torch.empty(int(SLACK * size), dtype=torch.uint8)
+            self._block = torch.empty(int(SLACK * size), dtype=torch.uint8, device="cpu")
         self._borrower = weakref.ref(borrower)
         return list(self._block[:size].view(like.dtype).view(count, *like.shape).unbind(0))
 
@@ -40,4 +40,4 @@ def _keep_freed_pages() -> None:
 
     Before, it hands the pages of each freed tensor of some megabytes back to the system (mallopt(3), M_MMAP_THRESHOLD).
     """
-    torch.empty(LARGEST_HEAP_CHUNK, dtype=torch.uint8)
+    torch.empty(LARGEST_HEAP_CHUNK, dtype=torch.uint8, device="cpu")

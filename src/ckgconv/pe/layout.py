@@ -56,7 +56,7 @@ class PairReader:
 
     def read(self, padded: Tensor) -> Tensor:
         """[G, n, n] → [P]."""
-        return padded.reshape(-1)[self.cell]
+        return padded.reshape(-1).index_select(0, self.cell)
 
     def coordinates(self, values: Tensor) -> Coordinates:
         return Coordinates(self.receiver, self.sender, values, complete=True)

@@ -49,8 +49,8 @@ def draw_bits(shape: torch.Size, kept: int) -> Tensor:
 
 def random_words(count: int) -> Tensor:
     """[count] int64, every bit random."""
-    start = int(torch.randint(2**62, ()))
-    words = torch.arange(start, start + count)
+    start = int(torch.randint(2**62, (), device="cpu"))
+    words = torch.arange(start, start + count, device="cpu")
     shifted = torch.empty_like(words)
     for shift, multiplier in ((30, FIRST_MULTIPLIER), (27, SECOND_MULTIPLIER)):
         words.bitwise_xor_(torch.bitwise_right_shift(words, shift, out=shifted)).mul_(multiplier)

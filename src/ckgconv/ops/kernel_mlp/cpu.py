@@ -25,6 +25,7 @@ from ckgconv.ops.memory import Memory
 
 Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [K] of each stage's norm
 FIELDS = len(Stage._fields)
+EVALUATED_ROWS = 2**15  # at a time, so that their intermediate values stay in cache
 
 
 class Moments(NamedTuple):
@@ -82,26 +83,40 @@ def kernel_mlp(
 
 
 def evaluated_kernel_mlp(x: Tensor, stages: Sequence[Stage], running: Running, epsilon: float) -> Tensor:
-    """ψ [R, D] of x [R, K] with the running statistics; without gradient.
+    """ψ [R, D] of x [R, K] with the running statistics; without gradient."""
+    *blocks, last = folded(stages, running, epsilon)
+    psi = torch.empty(x.shape[0], last.bias.shape[0], dtype=x.dtype)
+    rooms = torch.empty(3, min(x.shape[0], EVALUATED_ROWS), x.shape[1], dtype=x.dtype)
+    for rows, result in zip(x.split(EVALUATED_ROWS), psi.split(EVALUATED_ROWS), strict=True):
+        first, second, third = rooms[:, : rows.shape[0]]
+        state = rows
+        for inner, outer in zip(blocks[::2], blocks[1::2], strict=True):
+            torch.addcmul(inner.shift, state, inner.scale, out=first)
+            torch.addmm(inner.bias, gelu_(first), inner.weight.T, out=second)
+            state = torch.addmm(state, gelu_(second), outer.weight.T, out=third)
+        torch.addmm(last.bias, state, last.weight.T, out=result)
+    return psi
 
-    A norm behind a linear map becomes part of that map; biases inside the residual sum wait for the next norm.
+
+def folded(stages: Sequence[Stage], running: Running, epsilon: float) -> list[Stage]:
+    """The same function with fewer passes: a norm behind a linear map, and the last one, become part of a map.
+
+    What is left reads x + W₂ GELU(W₁ GELU(γ x + β) + b₁) in each block and W x + b at the end: biases inside the
+    residual sum wait for the next norm.
     """
     moments = [Moments(mean, _root(variance, epsilon)) for mean, variance in running]
     norms = [affine(stage, each) for stage, each in zip(stages, moments, strict=True)]
-    state, waiting = x, torch.zeros_like(stages[-1].shift)
-    first, second, third = (torch.empty_like(x) for _ in range(3))
+    result, waiting = [], torch.zeros_like(stages[-1].shift)
     for number in range(0, len(stages) - 1, 2):
         (factor, offset), (next_factor, next_offset) = norms[number : number + 2]
         inner, outer = stages[number : number + 2]
-        torch.addcmul(torch.addcmul(offset, factor, waiting), state, factor, out=first)
         bias = torch.addcmul(next_offset, next_factor, inner.bias)
-        torch.addmm(bias, gelu_(first), (inner.weight * next_factor.unsqueeze(-1)).T, out=second)
-        state = torch.addmm(state, gelu_(second), outer.weight.T, out=third)
+        shift = torch.addcmul(offset, factor, waiting)
+        result += [Stage(factor, shift, inner.weight * next_factor.unsqueeze(-1), bias), outer]
         waiting = waiting + outer.bias
-    factor, offset = norms[-1]
-    last = stages[-1]
+    (factor, offset), last = norms[-1], stages[-1]
     bias = torch.addmv(last.bias, last.weight, torch.addcmul(offset, factor, waiting))
-    return torch.addmm(bias, state, (last.weight * factor).T)
+    return [*result, Stage(factor, offset, last.weight * factor, bias)]
 
 
 class KernelMLP(torch.autograd.Function):
@@ -134,7 +149,8 @@ def _forward(
     x: Tensor, stages: Sequence[Stage], settings: Settings
 ) -> tuple[Tensor, list[Tensor], list[Moments], list[Tensor | None]]:
     """ψ; input, moments and dropout bits of every stage."""
-    inputs, moments, bits = [x], [settings.shared.moments], []
+    inputs, moments = [x], [settings.shared.moments]
+    bits: list[Tensor | None] = []
     state, room = x, settings.shared.rooms[0]
     for number, stage in enumerate(stages[:-1]):
         active = gelu_(normalised(inputs[-1], stage, moments[-1], room))
@@ -196,7 +212,7 @@ def _backward(
     carry, fields = _last_backward(gradient, stages[-1], inputs[-1], moments[-1], settings.kernel_kept)
     gradients = [fields]
     for number in range(len(stages) - 2, -1, -1):
-        stage, values, share = stages[number], inputs[number], 1.0
+        stage, values, share = stages[number], inputs[number], None
         if number % 2:
             pulled = _dropped(carry, bits[number], settings.mlp_kept, pulled)
             share = inverse_share(settings.mlp_kept)
@@ -226,15 +242,19 @@ def _last_backward(gradient: Tensor, stage: Stage, values: Tensor, moments: Mome
 
 
 def _stage_backward(
-    gradient: Tensor, stage: Stage, values: Tensor, moments: Moments, share: float, rooms: Sequence[Tensor]
+    gradient: Tensor, stage: Stage, values: Tensor, moments: Moments, share: float | None, rooms: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor, Stage]:
-    """Through FC∘GELU of the normalised values, ∂n left in the first room; slope and constant of what follows."""
+    """Through FC∘GELU of the normalised values, ∂n left in the first room; slope and constant of what follows.
+
+    `share` is the scale of the dropout behind the stage, None where a norm stands there.
+    """
     result, room = rooms
+    factor = 1.0 if share is None else share
     normal = normalised(values, stage, moments, room)
     active = torch.ops.aten.gelu.out(normal, out=result)
-    weight = transposed_product(gradient, active).mul_(share)
-    bias = row_sum(gradient).mul_(share)
-    pulled = torch.mm(gradient, stage.weight * share, out=result)
+    weight = transposed_product(gradient, active).mul_(factor)
+    bias = torch.zeros_like(stage.bias) if share is None else row_sum(gradient).mul_(factor)
+    pulled = torch.mm(gradient, stage.weight * factor, out=result)
     torch.ops.aten.gelu_backward.grad_input(pulled, normal, grad_input=result)
     shift = row_sum(result)
     scale = (row_sum(torch.mul(result, values, out=room)) - moments.mean * shift) * moments.root
