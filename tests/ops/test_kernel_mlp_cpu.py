@@ -104,13 +104,15 @@ def test_graphs_that_live_at_once_do_not_share_memory():
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 2])
-def test_evaluation_takes_given_moments(blocks):
+@pytest.mark.parametrize("rows_at_once", [7, 40, 99])
+def test_evaluation_takes_given_moments(monkeypatch, blocks, rows_at_once):
+    monkeypatch.setattr(cpu, "EVALUATED_ROWS", rows_at_once)
     stages = drawn_stages(16, 9, blocks)
     x = torch.randn(40, 16, dtype=torch.float64)
     with torch.no_grad():
         expected, moments = expected_of(x, stages, 0.0, 0.0)
         running = [(mean, variance) for _, mean, variance in moments.squeeze(2)]
-        psi = cpu.evaluated_kernel_mlp(x, stages, running, EPSILON)
+        psi = cpu.evaluated_kernel_mlp(x, stages, running, EPSILON, cpu.share_rooms(x, Memory()))
     torch.testing.assert_close(psi, expected, rtol=0, atol=1e-12)
 
 

@@ -82,13 +82,14 @@ def kernel_mlp(
     return KernelMLP.apply(x, settings, *(field for stage in stages for field in stage))
 
 
-def evaluated_kernel_mlp(x: Tensor, stages: Sequence[Stage], running: Running, epsilon: float) -> Tensor:
-    """ψ [R, D] of x [R, K] with the running statistics; without gradient."""
+def evaluated_kernel_mlp(
+    x: Tensor, stages: Sequence[Stage], running: Running, epsilon: float, shared: Shared
+) -> Tensor:
+    """ψ [R, D] of x [R, K] with the running statistics; without gradient. `shared` is by `share_rooms` from x."""
     *blocks, last = folded(stages, running, epsilon)
     psi = torch.empty(x.shape[0], last.bias.shape[0], dtype=x.dtype)
-    rooms = torch.empty(3, min(x.shape[0], EVALUATED_ROWS), x.shape[1], dtype=x.dtype)
     for rows, result in zip(x.split(EVALUATED_ROWS), psi.split(EVALUATED_ROWS), strict=True):
-        first, second, third = rooms[:, : rows.shape[0]]
+        first, second, third = (room[: rows.shape[0]] for room in shared.rooms)
         state = rows
         for inner, outer in zip(blocks[::2], blocks[1::2], strict=True):
             torch.addcmul(inner.shift, state, inner.scale, out=first)
@@ -293,6 +294,11 @@ def share(
     running[0].lerp_(mean.expand_as(running[0]), momentum)
     running[1].lerp_((variance * (rows / (rows - 1))).expand_as(running[1]), momentum)
     return shared
+
+
+def share_rooms(x: Tensor, memory: Memory) -> Shared:
+    """What the layers that read x [R, K] share in evaluation."""
+    return Shared(x[:EVALUATED_ROWS], memory, 0)
 
 
 def affine(stage: Stage, moments: Moments) -> tuple[Tensor, Tensor]:
