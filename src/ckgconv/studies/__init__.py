@@ -6,10 +6,14 @@ To add one: write `studies/NAME.py` with a function `(Options) -> Report`, and e
 
 from ckgconv.checks import InputError
 from ckgconv.recipes.values import nearest
+from ckgconv.studies.expressiveness import expressiveness
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
 
 STUDIES: dict[str, Study] = {
+    "expressiveness": Study(
+        "CKGCN separates the pairs of graphs that GD-WL does, and no others", expressiveness, ("seeds", "epochs")
+    ),
     "oversmoothing": Study(
         "six layers of CKGCN keep a signal that six layers of GCN lose", oversmoothing, ("seeds", "epochs")
     ),
