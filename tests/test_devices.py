@@ -46,3 +46,29 @@ def test_dropout_trains_on_the_device(device):
     model.kernel.kernel_dropout = 0.5
     model(molecules(5, 9).to(device)).sum().backward()
     assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="fused kernels need a GPU")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1]}-{case[2]}")
+def test_recorded_numbers_by_fused_kernels(case):
+    """float32, which runs by Triton kernels, within what the records allow for float32."""
+    torch.set_default_dtype(torch.float32)
+    golden = Golden(*case)
+    data = golden.data(torch.float32).to("cuda")
+    with torch.no_grad():
+        evaluated = golden.model(torch.float32).to("cuda").eval()(data)
+    assert within(evaluated, torch.from_numpy(golden.arrays["eval/pred"]), 1e-5)
+    model = golden.model(torch.float32).to("cuda").train()
+    prediction = model(data)
+    (weighted_binary if case[1] == "pattern" else l1)(prediction, data.y).backward()
+    assert within(prediction, torch.from_numpy(golden.arrays["train/pred"]), 2e-5)
+    gradients = golden.named("grad/")
+    largest = max(float(value.abs().max()) for value in gradients.values())
+    for name, parameter in model.named_parameters():
+        if name in gradients:
+            assert float((parameter.grad.cpu().double() - gradients[name]).abs().max()) < 2e-5 * largest, name
+
+
+def within(found, expected, tolerance):
+    """Relative to the largest entry."""
+    return float((found.detach().cpu().double() - expected).abs().max()) < tolerance * float(expected.abs().max())

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from ckgconv.cli import main
+from ckgconv.cli import main, spread
 
 
 @pytest.fixture
@@ -47,6 +47,11 @@ def test_out_is_where_the_page_goes(ckgconv, tmp_path):
     [
         (["oversmoothin"], "There is no study 'oversmoothin': did you mean oversmoothing?"),
         (["oversmoothing", "--epochs", "0"], "--epochs is 0: give at least 1."),
+        (["significance", "--epochs", "3"], "--epochs was given, but this study does not read it: leave it out."),
+        (
+            ["significance", "--runs", "a", "b"],
+            "--runs was given without --out, and results/studies/significance is for the paper's numbers: add it.",
+        ),
         (["oversmoothing", "--seeds", "1", "1"], "The same seed was given twice: give each once."),
     ],
 )
@@ -60,3 +65,9 @@ def test_help_names_the_studies(ckgconv):
     code, out, _ = ckgconv("study", "--help")
     assert code == 0
     assert "oversmoothing" in out
+
+
+def test_several_values_after_one_option():
+    spread_out = ["study", "significance", "--runs", "a", "--runs", "b", "--against", "c", "--against", "d"]
+    assert spread(["study", "significance", "--runs", "a", "b", "--against", "c", "d"]) == spread_out
+    assert spread(["bench", "--against", "c", "zinc"]) == ["bench", "--against", "c", "zinc"]

@@ -6,14 +6,14 @@ from ckgconv.studies.oversmoothing import oversmoothing
 
 @pytest.fixture(scope="module")
 def report():
-    return oversmoothing(Options(seeds=(0, 1)))
+    return oversmoothing(Options(seeds=(0,), epochs=100))
 
 
 def test_six_layers_of_ckgcn_keep_what_six_layers_of_gcn_lose(report):
     accuracy = {name: [run["accuracy"] for run in runs] for name, runs in report.values.items()}
-    assert accuracy["6-layer GCN"] == [50, 50]
+    assert accuracy["6-layer GCN"] == [50]
     for name in ("2-layer GCN", "2-layer CKGCN", "6-layer CKGCN"):
-        assert accuracy[name] == [100, 100]
+        assert accuracy[name] == [100]
     assert report.title == "At six layers CKGCN returns 100 % of an alternating signal, GCN 50 %"
 
 
@@ -25,4 +25,4 @@ def test_the_paper_stands_beside_ours(report):
 def test_epochs_are_read():
     short = oversmoothing(Options(seeds=(3,), epochs=2))
     assert short.seeds == (3,)
-    assert all(len(run["curve"]) == 2 for runs in short.values.values() for run in runs)
+    assert all(run["loss"] > 0.6 for runs in short.values.values() for run in runs)

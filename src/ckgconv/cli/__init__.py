@@ -31,6 +31,8 @@ app.command("study")(study_command)
 INTERRUPTED = 130
 # Options after which several values may stand: --seed 0 1 2 3.
 SEVERAL = {"--seed", "--target", "--set", "--seeds", "--runs"}
+# The same, where --against of a command takes several: that of `bench` takes one.
+SEVERAL_OF_STUDY = {"--against"}
 
 
 def main() -> None:
@@ -48,12 +50,13 @@ def main() -> None:
 
 def spread(arguments: list[str]) -> list[str]:
     """`--seed 0 1 2` as `--seed 0 --seed 1 --seed 2`."""
+    several = SEVERAL | SEVERAL_OF_STUDY if arguments[:1] == ["study"] else SEVERAL
     result: list[str] = []
     option = None
     values = 0
     for argument in arguments:
         if argument.startswith("--"):
-            option, values = (argument, 0) if argument in SEVERAL else (None, 0)
+            option, values = (argument, 0) if argument in several else (None, 0)
         elif option is not None:
             values += 1
             if values > 1:

@@ -25,25 +25,49 @@ def study_command(
     out: Annotated[Path | None, typer.Option(help=f"Folder of the page, by default {RESULTS}/NAME.")] = None,
     seeds: Annotated[list[int] | None, typer.Option(help=f"--seeds 0 1 2. {_read_by('seeds')}")] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Epochs of each training. {_read_by('epochs')}")] = None,
+    runs: Annotated[list[Path] | None, typer.Option(help=f"Folders of runs. {_read_by('runs')}")] = None,
+    against: Annotated[
+        list[Path] | None, typer.Option(help=f"Runs to compare with, by default the paper's. {_read_by('against')}")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help=f"zinc or pattern. {_read_by('data')}")] = None,
+    device: Annotated[str, typer.Option(help=f"auto, cpu or cuda. {_read_by('device')}")] = "auto",
+    precision: Annotated[str, typer.Option(help=f"32, tf32, bf16 or 64. {_read_by('precision')}")] = "32",
+    keep: Annotated[Path | None, typer.Option(help=f"Folder of resumable runs. {_read_by('keep')}")] = None,
+    data_dir: Annotated[Path | None, typer.Option(help=f"Where packed files are. {_read_by('data_dir')}")] = None,
 ) -> None:
     """Run a study, print its table, and write table.json, figure.png and README.md."""
     chosen = study(name)
     require(epochs is None or epochs > 0, f"--epochs is {epochs}: give at least 1.")
     require(len(set(seeds or [])) == len(seeds or []), "The same seed was given twice: give each once.")
-    options = Options(seeds=None if seeds is None else tuple(seeds), epochs=epochs)
+    require(
+        out is not None or not (runs and "against" in chosen.reads),
+        f"--runs was given without --out, and {RESULTS}/{name} is for the paper's numbers: add it.",
+    )
+    require(data in (None, "zinc", "pattern"), f"--data is {data!r}: choose zinc or pattern.")
+    options = Options(
+        seeds=None if seeds is None else tuple(seeds),
+        epochs=epochs,
+        runs=tuple(runs or []),
+        against=tuple(against or []),
+        data=data,
+        device=device,
+        precision=precision,
+        keep=keep,
+        data_dir=data_dir,
+    )
     report, provenance = conduct(chosen, options, sys.argv[1:])
     folder = RESULTS / name if out is None else out
     write_page(folder, report, provenance)
     console = Console()
     console.print(as_table(report))
-    console.print(f"{folder}: README.md, figure.png, table.json ({provenance.seconds:.0f} s)")
+    console.print(f"{folder}: README.md, figure.png, table.json ({provenance.seconds:.1f} s)")
 
 
 def as_table(report: Report) -> Table:
     """The table of a report for the terminal."""
     table = Table(title=report.title)
     for column in report.columns:
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     for row in report.rows:
         table.add_row(*(shown(cell) for cell in row))
     return table

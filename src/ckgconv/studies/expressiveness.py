@@ -33,7 +33,7 @@ COLOURS: dict[DistanceName, str] = {"SPD": "tab:orange", "RD": "tab:green", "RRW
 def expressiveness(options: Options) -> Report:
     """All four families; EXP where its file is in the data folder."""
     seeds = options.seeds or SEEDS
-    formulas = exp() if exp_file() is not None else None
+    formulas = exp(options.data_dir) if exp_file(options.data_dir) is not None else None
     hard = Family(brec(), WIDTHS)
     families = [Family(csl(), WIDTHS), Family(sr25(), WIDTHS), hard]
     if formulas is not None:
@@ -180,8 +180,8 @@ def without_exp(formulas: GraphPairs | None) -> tuple[str, ...]:
     if formulas is not None:
         return ()
     return (
-        "EXP is missing: exp.npz is not in the data folder. Its licence (GPL-3) keeps it out of the package; set "
-        "CKGCONV_DATA to a folder that holds it.",
+        "EXP is missing: exp.npz is not in the data folder. Its licence (GPL-3) keeps it out of the package; name "
+        "a folder that holds it by --data-dir or CKGCONV_DATA.",
     )
 
 

@@ -25,6 +25,7 @@ EPOCHS = 200
 LEARNING_RATE = 1e-3
 STEPS = 5  # I and five powers
 WIDTH = 128
+KERNEL_WIDTH = 5
 DEPTHS = (2, 6)
 # Loss and accuracy (%) printed in the paper.
 PAPER = {
@@ -51,7 +52,7 @@ def oversmoothing(options: Options) -> Report:
         rows=[row(name, runs) for name, runs in fits.items()],
         figure=draw(fits),
         notes=(SETTING.format(epochs=epochs, runs=len(seeds)),),
-        values={name: [vars(run) for run in runs] for name, runs in fits.items()},
+        values={name: [run.outcome for run in runs] for name, runs in fits.items()},
         seeds=seeds,
     )
 
@@ -61,7 +62,9 @@ The 6-cycle with signals 0, 1, 0, 1, 0, 1, which are the labels too. No normalis
 ReLU after each convolution, a linear unit last; RRWP of I and five powers; Adam with learning rate {LEARNING_RATE},
 {{epochs}} epochs, mean ± s.d. (dividing by n) of {{runs}} seeds, of the trained network on the graph it was trained on.
 
-The paper does not print the width; ours is {WIDTH} for both networks."""
+The paper prints neither width. Ours are {WIDTH} for both networks, chosen because the 2-layer GCN then fits about as
+far as the paper's in this many epochs, and {KERNEL_WIDTH} inside ψ, as the paper has it in its other toy. The losses
+depend on both."""
 
 
 def six_cycle() -> Toy:
@@ -86,7 +89,7 @@ class Layers(nn.Module):
 
 def bare_ckgconv(in_channels: int, out_channels: int) -> CKGConv:
     """CKGConv without any normalisation, that of the pair stem included."""
-    kernel = PlainKernel(STEPS + 1, WIDTH, in_channels)
+    kernel = PlainKernel(STEPS + 1, KERNEL_WIDTH, in_channels)
     return CKGConv(in_channels, out_channels, steps=STEPS, kernel=kernel, degree_scaler="none")
 
 
@@ -131,7 +134,7 @@ def draw(fits: dict[str, list[Fit]]) -> Figure:
         for index, run in enumerate(runs):
             axes.plot(run.curve, color=colour, linestyle=style, linewidth=1.2, label=None if index else name)
     axes.set_yscale("log")
-    axes.set_ylim(bottom=1e-8)
+    axes.set_ylim(1e-8, 3)
     axes.set_xlabel("epoch")
     axes.set_ylabel("training loss (BCE, nats)")
     axes.set_title(finding(fits))

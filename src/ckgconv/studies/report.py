@@ -35,6 +35,11 @@ class Options:
     epochs: int | None = None
     runs: tuple[Path, ...] = ()  # run folders or record.json files
     against: tuple[Path, ...] = ()  # the runs they are compared with
+    data: str | None = None  # of the data sets that the paper's table has
+    device: str = "auto"
+    precision: str = "32"
+    keep: Path | None = None  # where training runs are kept, to be resumed
+    data_dir: Path | None = None  # where packed files are
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,10 @@ def conduct(study: Study, options: Options, arguments: Sequence[str]) -> tuple[R
     """Run a study; `arguments` are those of `ckgconv`, as a person would type them again."""
     for name, default in asdict(Options()).items():
         given = getattr(options, name) != default
-        require(not given or name in study.reads, f"--{name} was given, but this study does not read it: leave it out.")
+        spelled = name.replace("_", "-")
+        require(
+            not given or name in study.reads, f"--{spelled} was given, but this study does not read it: leave it out."
+        )
     start = time.perf_counter()
     report = study.run(options)
     seconds = round(time.perf_counter() - start, 2)
@@ -120,7 +128,7 @@ def page(report: Report, provenance: Provenance) -> str:
         markdown_table(report.columns, report.rows),
         *report.notes,
         f"This page, its figure and `table.json` (every value) are written by\n\n    {provenance.command}\n\n"
-        f"as it stands at commit {provenance.commit or 'unknown'}{seeds}; {provenance.seconds:.0f} s on "
+        f"as it stands at commit {provenance.commit or 'unknown'}{seeds}; {provenance.seconds:.1f} s on "
         f"{provenance.device}; {packages}.",
     ]
     return "\n\n".join(lines) + "\n"

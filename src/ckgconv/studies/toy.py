@@ -28,6 +28,11 @@ class Fit:
     loss: float
     accuracy: float  # percent
 
+    @property
+    def outcome(self) -> dict[str, float]:
+        """What a table keeps of it."""
+        return {"loss": self.loss, "accuracy": self.accuracy}
+
 
 def fit(build: Callable[[], nn.Module], toy: Toy, seed: int, learning_rate: float, epochs: int) -> Fit:
     """Train `build()`, a module from (signal, edge_index) to logits [N, 1], with Adam.

@@ -17,15 +17,36 @@ from ckgconv.ops.fused import block, launch, power_of_two, product_precision, pr
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
 
-# Tiles and programs per multiprocessor, measured on an H200 (benchmarks/RECORDS.md): the kernels use nearly all
-# registers, so more programs do not run at once.
-FORWARD_ROWS = 64
-BACKWARD_ROWS = 32
-BUSY = 2
+ROWS = 32  # of a tile
 FIELDS = len(Stage._fields)
 
 
 Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [L, K] of each stage's norm
+
+
+class Launch(NamedTuple):
+    """How many programs share a multiprocessor, and with what options each is compiled.
+
+    A stage waits for memory and barriers more than it computes, so warps in flight decide. Registers limit them: with
+    the caps below nothing spills and four (forward) or three (backward) programs of four warps run at once.
+    """
+
+    busy: int
+    options: dict[str, int]
+
+
+def forward_launch(width: int, dtype: torch.dtype) -> Launch:
+    """Of a forward stage."""
+    if dtype != torch.bfloat16:
+        return Launch(2, launch(width))
+    return Launch(4 if width <= 64 else 2, {**launch(width), "num_stages": 2, "maxnreg": 128})
+
+
+def backward_launch(width: int, dtype: torch.dtype) -> Launch:
+    """Of a backward stage, which holds ∂W as well."""
+    if width > 64 or dtype != torch.bfloat16:
+        return Launch(2 if width <= 64 else 1, launch(width))
+    return Launch(3, {**launch(width), "maxnreg": 168})
 
 
 class Settings(NamedTuple):
@@ -130,9 +151,9 @@ def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
     return torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device) if filled is None else filled
 
 
-def _splits(x: Tensor, groups: int, rows: int) -> int:
+def _splits(x: Tensor, groups: int, busy: int) -> int:
     """S: all groups together fill the device, but no part is without rows."""
-    return max(1, min(programs(x, BUSY) // groups, -(-x.shape[0] // rows)))
+    return max(1, min(programs(x, busy) // groups, -(-x.shape[0] // ROWS)))
 
 
 def _forward(
@@ -147,11 +168,12 @@ def _forward(
     """Outputs [L, R, D] of every stage; the moments of the batch are taken and written where there is room for them."""
     rows, channels = x.shape
     groups, last = stages[0].scale.shape[0], len(stages) - 1
-    splits = _splits(x, groups, FORWARD_ROWS)
+    busy, options = forward_launch(channels, settings.storage)
+    splits = _splits(x, groups, busy)
     parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
     if moments is not None:
         row_moments[(splits,)](
-            x, parts, row_weight, filled, splits, channels, row_weight is not None, FORWARD_ROWS, block(channels)
+            x, parts, row_weight, filled, splits, channels, row_weight is not None, ROWS, block(channels)
         )
     values, state = x, x
     outputs: list[Tensor] = []
@@ -193,11 +215,11 @@ def _forward(
             GIVEN=moments is None,
             TRACK=moments is not None and number < last,
             PRECISION=settings.precision,
-            BLOCK_R=FORWARD_ROWS,
+            BLOCK_R=ROWS,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
-            **launch(wide),
+            **options,
         )
         outputs.append(y)
         values, parts = y, y_parts
@@ -220,7 +242,8 @@ def _backward(
     """∂x, and the gradients of the fields of every stage."""
     rows, channels = x.shape
     groups, last = stages[0].scale.shape[0], len(stages) - 1
-    splits = _splits(x, groups, BACKWARD_ROWS)
+    busy, options = backward_launch(channels, settings.storage)
+    splits = _splits(x, groups, busy)
     sizes = [[stage.weight.numel(), stage.bias.numel(), 2 * stage.scale.numel()] for stage in stages]
     width = sum(map(sum, sizes))
     parts = x.new_empty(splits, width, dtype=torch.float32)
@@ -268,15 +291,15 @@ def _backward(
             ADD_CARRY=number % 2 == 1 and number < last - 1,
             WRITE_CARRY=number % 2 == 1,
             PRECISION=settings.precision,
-            BLOCK_R=BACKWARD_ROWS,
+            BLOCK_R=ROWS,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
-            **launch(wide),
+            **options,
         )
     sums = parts.sum(0).split([size for each in sizes for size in each])
     gradient_x = torch.empty_like(x)
-    input_gradient[(-(-rows // FORWARD_ROWS),)](
+    input_gradient[(-(-rows // ROWS),)](
         pull,
         sums[2],
         carry,
@@ -293,7 +316,7 @@ def _backward(
         K=channels,
         WEIGHTED=row_weight is not None,
         CARRY=last > 0,
-        BLOCK_R=FORWARD_ROWS,
+        BLOCK_R=ROWS,
         BLOCK_K=block(channels),
     )
     return gradient_x, _field_gradients(sums, stages)

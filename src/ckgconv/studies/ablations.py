@@ -1,0 +1,138 @@
+"""The paper's ablations, each a grid of recipes that differ in one choice.
+
+support         1, 3, 5, 11, 21 hops and the whole graph
+kernel-depth    0, 1, 2 MLP blocks at one budget of parameters
+pe              RRWP, RD, SPD, pair-RWSE
+flexibility     any sign, or softmax over the support; beside GRIT's published figure
+normalisation   BatchNorm or LayerNorm, in blocks and kernels
+degree          scaler behind the convolution (Eq. 7), inside the coordinates (Eq. 8), none
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from statistics import mean
+from typing import Any
+
+from ckgconv.recipe import Recipe
+from ckgconv.recipes import recipe
+from ckgconv.studies.grid import Outcome, Variant, best_of, grid_report, plus_minus, run_grid
+from ckgconv.studies.report import Options, Report
+
+READS = ("seeds", "epochs", "device", "precision", "keep", "data_dir")
+# Widths that bring each number of blocks to the paper's parameter count.
+DEPTH_WIDTHS = {0: 88, 1: 72, 2: 64}
+
+
+def changed(base: Recipe, kernel: dict[str, Any] | None = None, **model: Any) -> Recipe:
+    """A recipe with other values in its model or kernel."""
+    inner = replace(base.model.kernel, **(kernel or {}))
+    return replace(base, model=replace(base.model, kernel=inner, **model))
+
+
+def support(options: Options) -> Report:
+    """How far a kernel must reach."""
+    paper = {
+        1: ((0.073, 0.005), (33.1, 1186)),
+        3: ((0.063, 0.002), (33.6, 1522)),
+        5: ((0.061, 0.004), (35.2, 1624)),
+        11: ((0.063, 0.002), (33.2, 2128)),
+        21: ((0.060, 0.002), (34.8, 2148)),
+    }
+    base = recipe("zinc")
+    variants = [Variant(f"{hops}-hop", changed(base, support=hops), test, cost) for hops, (test, cost) in paper.items()]
+    variants.append(Variant("full", base, (0.059, 0.003), (35.4, 2148)))
+    return _study("support", variants, options, _support_title)
+
+
+def kernel_depth(options: Options) -> Report:
+    """Whether a linear kernel would do."""
+    paper = {
+        "zinc": {0: (0.074, 0.005), 1: (0.065, 0.005), 2: (0.059, 0.003)},
+        "pattern": {0: (0.87355, 0.00230), 1: (0.88955, 0.00251), 2: (0.88661, 0.00142)},
+    }
+    name = options.data or "zinc"
+    variants = [
+        Variant(f"{blocks} blocks", changed(recipe(name), {"blocks": blocks}, width=DEPTH_WIDTHS[blocks]), test)
+        for blocks, test in paper[name].items()
+    ]
+    return _study("kernel-depth", variants, options, _compared("0 blocks", "a linear kernel", "an MLP kernel"))
+
+
+def pe(options: Options) -> Report:
+    """Which pseudo-coordinates."""
+    base = recipe("zinc")
+    variants = [
+        Variant("RRWP", base, (0.059, 0.003)),
+        Variant("RD", changed(base, encoding="rd"), (0.062, 0.004)),
+        Variant("SPD", changed(base, encoding="spd"), (0.072, 0.003)),
+        Variant("pair-RWSE", changed(base, encoding="pair_rwse"), (0.081, 0.002)),
+    ]
+    return _study("pe", variants, options, lambda outcomes: f"{best_of(outcomes).variant.label} is the best encoding")
+
+
+def flexibility(options: Options) -> Report:
+    """Whether kernels need negative coefficients."""
+    paper = {"zinc": ((0.059, 0.003), (0.073, 0.003)), "pattern": ((0.88661, 0.00143), (0.87000, 0.00002))}
+    name = options.data or "zinc"
+    flexible, blurring = paper[name]
+    base = recipe(name)
+    variants = [
+        Variant("flexible", base, flexible),
+        Variant("blurring", changed(base, {"constraint": "softmax"}), blurring),
+    ]
+    grit = {"zinc": "0.059 ± 0.002", "pattern": "87.196 ± 0.076 %"}[name]
+    note = f"GRIT, whose attention is a dynamic blurring kernel, is published with {grit}."
+    return _study(
+        "flexibility", variants, options, _compared("blurring", "a positive kernel", "a kernel of any sign"), note
+    )
+
+
+def normalisation(options: Options) -> Report:
+    """What LayerNorm, which erases the degree, costs."""
+    base = recipe("zinc")
+    variants = [
+        Variant("BatchNorm", base, (0.059, 0.003)),
+        Variant("LayerNorm", changed(base, {"norm": "layer"}, norm="layer")),
+    ]
+    return _study("normalisation", variants, options, _compared("LayerNorm", "LayerNorm", "BatchNorm"))
+
+
+def degree(options: Options) -> Report:
+    """How much the degree scalers matter."""
+    base = recipe("zinc")
+    variants = [
+        Variant("output (Eq. 7)", base, (0.059, 0.003)),
+        Variant("coordinates (Eq. 8)", changed(base, degree_scaler="coordinates")),
+        Variant("none", changed(base, degree_scaler="none")),
+    ]
+    return _study("degree", variants, options, _compared("none", "no degree scaler", "a degree scaler"))
+
+
+def _study(
+    name: str,
+    variants: list[Variant],
+    options: Options,
+    title: Callable[[list[Outcome]], str],
+    *notes: str,
+) -> Report:
+    outcomes = run_grid(variants, options, name)
+    return grid_report(title(outcomes), outcomes, options, notes)
+
+
+def _compared(worse: str, worse_words: str, better_words: str) -> Callable[[list[Outcome]], str]:
+    """A title that says how one variant compares with the best of the others."""
+
+    def title(outcomes: list[Outcome]) -> str:
+        one = next(outcome for outcome in outcomes if outcome.variant.label == worse)
+        other = best_of([outcome for outcome in outcomes if outcome is not one])
+        verdict = "is worse than" if best_of([one, other]) is other else "is not worse than"
+        return (
+            f"{worse_words.capitalize()} {verdict} {better_words}: {plus_minus(one.tests)}, {plus_minus(other.tests)}"
+        )
+
+    return title
+
+
+def _support_title(outcomes: list[Outcome]) -> str:
+    one, whole = mean(outcomes[0].tests), mean(outcomes[-1].tests)
+    return f"Beyond one hop: MAE {one:.3f} with one hop, {whole:.3f} with the whole graph"

@@ -1,0 +1,157 @@
+"""A grid of recipes × seeds, each a run that is kept and resumed: what the ablations share.
+
+A shortened protocol (`--epochs`) shortens the warm-up by the same factor and says so in the title of its column.
+
+Legend: V variants, S seeds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean, pstdev
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ckgconv.engine.run import train
+from ckgconv.recipe import Recipe
+from ckgconv.studies.report import Cell, Options, Report, new_figure
+from ckgconv.tasks.metrics import HIGHER_IS_BETTER
+
+SEEDS = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row of an ablation: a recipe, and what the paper reports for it."""
+
+    label: str
+    recipe: Recipe
+    paper: tuple[float, float] | None = None  # test metric, mean and s.d. of 4 runs
+    paper_cost: tuple[float, float] | None = None  # seconds per epoch, MB; on the paper's card
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The runs of a variant."""
+
+    variant: Variant
+    records: list[dict[str, Any]]  # one per seed
+
+    @property
+    def tests(self) -> list[float]:
+        """Test metric at the best validation epoch, per seed."""
+        return [record["best"]["test"] for record in self.records]
+
+    @property
+    def epoch_seconds(self) -> float:
+        """Seconds per training epoch; the first, which compiles and captures, is left out where there are others."""
+        times = [entry["seconds"] for record in self.records for entry in record["epochs"][1:] or record["epochs"]]
+        return sorted(times)[len(times) // 2]
+
+    @property
+    def memory_mb(self) -> int:
+        return max(record["peak_memory_mb"] for record in self.records)
+
+
+def run_grid(variants: Sequence[Variant], options: Options, name: str) -> list[Outcome]:
+    """Train every variant with every seed; finished runs are read, interrupted ones resumed."""
+    keep = options.keep or Path("runs") / "studies" / name
+    return [
+        Outcome(variant, [_record(variant, seed, options, keep) for seed in options.seeds or SEEDS])
+        for variant in variants
+    ]
+
+
+def _record(variant: Variant, seed: int, options: Options, keep: Path) -> dict[str, Any]:
+    recipe = shortened(variant.recipe, options.epochs)
+    folder = keep / f"{recipe.data.name}-{variant.label.replace(' ', '-')}-{recipe.training.epochs}-{seed}"
+    return train(
+        recipe,
+        seed,
+        folder=folder,
+        resume=folder.exists(),
+        device=options.device,
+        precision=options.precision,
+        data_folder=options.data_dir,
+    ).record
+
+
+def shortened(recipe: Recipe, epochs: int | None) -> Recipe:
+    """The recipe with so many epochs, its warm-up shortened alike; as it is where None."""
+    if epochs is None:
+        return recipe
+    training = recipe.training
+    warmup = round(training.warmup_epochs * epochs / training.epochs)
+    return replace(recipe, training=replace(training, epochs=epochs, warmup_epochs=min(warmup, epochs)))
+
+
+def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes: tuple[str, ...]) -> Report:
+    """Paper's test metric and ours, parameters, seconds per epoch and memory of each variant."""
+    training = outcomes[0].variant.recipe.training
+    metric = training.metric.upper() if training.metric == "mae" else training.metric.replace("_", " ")
+    epochs = options.epochs or training.epochs
+    protocol = f"ours ({epochs} epochs" + (", shortened)" if options.epochs else ")")
+    columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "parameters", "s/epoch", "MB")
+    return Report(
+        title=title,
+        columns=(*columns, "s/epoch, paper", "MB, paper"),
+        rows=[_row(outcome) for outcome in outcomes],
+        figure=_draw(title, outcomes, metric, protocol),
+        notes=(*notes, _protocol(training.epochs, options)),
+        values={each.variant.label: [_summary(record) for record in each.records] for each in outcomes},
+        seeds=options.seeds or SEEDS,
+        device="cpu" if outcomes[0].records[0]["device"].startswith("cpu") else "cuda",
+    )
+
+
+def plus_minus(values: Sequence[float]) -> str:
+    """Mean ± s.d."""
+    return f"{mean(values):.4f} ± {pstdev(values):.4f}"
+
+
+def best_of(outcomes: Sequence[Outcome]) -> Outcome:
+    """The variant with the best mean test metric."""
+    metric = outcomes[0].variant.recipe.training.metric
+    sign = 1 if HIGHER_IS_BETTER[metric] else -1
+    return max(outcomes, key=lambda outcome: sign * mean(outcome.tests))
+
+
+def _row(outcome: Outcome) -> tuple[Cell, ...]:
+    variant = outcome.variant
+    seconds, memory = variant.paper_cost or (None, None)
+    paper = None if variant.paper is None else f"{variant.paper[0]:.4g} ± {variant.paper[1]:.2g}"
+    parameters = outcome.records[0]["parameters"]
+    cost = (round(outcome.epoch_seconds, 3), outcome.memory_mb, seconds, memory)
+    return (variant.label, paper, plus_minus(outcome.tests), parameters, *cost)
+
+
+def _summary(record: dict[str, Any]) -> dict[str, Any]:
+    kept = ("seed", "commit", "device", "precision", "parameters", "best", "wall_s", "peak_memory_mb")
+    return {name: record[name] for name in kept}
+
+
+def _protocol(epochs: int, options: Options) -> str:
+    seeds = options.seeds or SEEDS
+    short = "" if options.epochs is None else f" Shortened from {epochs} to {options.epochs} epochs, warm-up alike."
+    return f"Test metric at the best validation epoch, mean ± s.d. of {len(seeds)} seed(s).{short}"
+
+
+def _draw(title: str, outcomes: Sequence[Outcome], metric: str, protocol: str) -> Figure:
+    figure = new_figure(0.45 * len(outcomes) + 1.6)
+    axes: Axes = figure.subplots()
+    for place, outcome in enumerate(outcomes):
+        axes.plot(outcome.tests, [place] * len(outcome.tests), "o", color="tab:blue", alpha=0.6)
+        axes.plot(mean(outcome.tests), place, "|", color="tab:blue", markersize=18, markeredgewidth=2)
+        if outcome.variant.paper is not None:
+            value, spread = outcome.variant.paper
+            axes.errorbar(value, place + 0.22, xerr=spread, fmt="s", color="tab:gray", markersize=5)
+    axes.plot([], [], "o", color="tab:blue", label=f"{protocol}, each seed; bar: mean")
+    axes.errorbar([], [], xerr=[], fmt="s", color="tab:gray", label="paper, mean ± s.d.")
+    axes.set_yticks(range(len(outcomes)), [outcome.variant.label for outcome in outcomes])
+    axes.invert_yaxis()
+    axes.set_xlabel(f"test {metric}")
+    axes.set_title(title, fontsize=11, wrap=True)
+    axes.legend(fontsize=8)
+    return figure

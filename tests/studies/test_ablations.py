@@ -1,0 +1,51 @@
+"""Grids of training runs: small ones, on the first graphs of ZINC."""
+
+from dataclasses import replace
+
+import pytest
+
+from ckgconv import recipe
+from ckgconv.studies import STUDIES, Options, ablations
+from ckgconv.studies.grid import shortened
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch):
+    def small(name):
+        chosen = recipe("zinc")
+        model = replace(chosen.model, width=8, blocks=1, steps=3, node_steps=2)
+        data = replace(chosen.data, limit=6)
+        training = replace(chosen.training, epochs=100, warmup_epochs=50, batch_size=3)
+        return replace(chosen, model=model, data=data, training=training)
+
+    monkeypatch.setattr(ablations, "recipe", small)
+    monkeypatch.setattr(ablations, "DEPTH_WIDTHS", {0: 12, 1: 10, 2: 8})
+
+
+@pytest.mark.parametrize("name", ["support", "kernel-depth", "pe", "flexibility", "normalisation", "degree"])
+def test_every_grid_runs_and_reports(name, tmp_path):
+    options = Options(seeds=(0, 1), epochs=2, device="cpu", keep=tmp_path)
+    report = STUDIES[name].run(options)
+    assert all(len(row) == len(report.columns) for row in report.rows)
+    assert "2 epochs, shortened" in report.columns[2]
+    assert "Shortened from 100 to 2 epochs" in report.notes[-1]
+    assert all(len(runs) == 2 for runs in report.values.values())
+    assert report.seeds == (0, 1)
+    folders = sorted(path.name for path in tmp_path.iterdir())
+    assert len(folders) == 2 * len(report.rows)
+
+
+def test_finished_runs_are_read_again(tmp_path):
+    options = Options(seeds=(0,), epochs=2, device="cpu", keep=tmp_path)
+    first = STUDIES["degree"].run(options)
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.safetensors") if "checkpoints" in str(path)}
+    second = STUDIES["degree"].run(options)
+    assert [row[:4] for row in first.rows] == [row[:4] for row in second.rows]
+    assert times == {path: path.stat().st_mtime_ns for path in times}
+
+
+def test_the_warm_up_shortens_with_the_epochs():
+    chosen = recipe("zinc")
+    assert shortened(chosen, None) is chosen
+    short = shortened(chosen, 200).training
+    assert (short.epochs, short.warmup_epochs) == (200, 5)
