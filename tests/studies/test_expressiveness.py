@@ -23,6 +23,7 @@ def report():
         "csl": lambda: csl().chosen([0, 1, 2]),
         "sr25": lambda: sr25().chosen([0, 1]),
         "csl_folds": lambda: csl_folds()[:1],
+        "statistics_sample": lambda pairs: pairs.dataset.batch(torch.arange(0, 800, 60)),
         "exp_file": lambda folder: None,
         "WIDTHS": (4, 16),
         "STEPS_OF_CONTRAST": 3,

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import torch
 
-from ckgconv.data.expressiveness import brec, csl, csl_folds, neighbouring_pairs
+from ckgconv.data.expressiveness import brec, csl_folds, neighbouring_pairs
 from ckgconv.studies.separation import statistics_sample
 from ckgconv.studies.trained_network import classifier_recipe, contrast, exp_split, trained_accuracy
 
@@ -32,4 +32,3 @@ def test_the_split_of_exp_never_parts_a_pair():
     assert train | test == set(range(10))
     assert not train & test
     assert classifier_recipe("SPD", 2, node_types=2).node.sizes == (2,)
-    assert len(csl()) == 45

@@ -9,6 +9,7 @@ from statistics import mean
 from typing import Any
 
 from matplotlib.figure import Figure
+from torch_geometric.data import Data
 
 from ckgconv.data.expressiveness import GraphPairs, brec, csl, csl_folds, exp, exp_file, sr25
 from ckgconv.studies.oracle import STEPS, classes
@@ -41,8 +42,8 @@ def expressiveness(options: Options) -> Report:
     sample = statistics_sample(hard.pairs)
     for family in families:
         consult_oracle(family)
-        draw_networks(family, seeds, sample)
-    trained = by_class(formulas, options.epochs, seeds[0]) | by_contrast(hard, seeds[0])
+    draw_networks(families, seeds, sample)
+    trained = by_class(formulas, options.epochs, seeds[0]) | by_contrast(hard, seeds[0], sample)
     return Report(
         title=finding(families),
         columns=COLUMNS,
@@ -86,9 +87,8 @@ def by_class(formulas: GraphPairs | None, epochs: int | None, seed: int) -> dict
     return found
 
 
-def by_contrast(family: Family, seed: int) -> dict[str, Any]:
+def by_contrast(family: Family, seed: int, sample: Data) -> dict[str, Any]:
     """By group: what is separated by networks trained on one pair each, and what GD-WL separates of the same pairs."""
-    sample = statistics_sample(family.pairs)
     found = {}
     for name, inside in family.groups().items():
         tried = inside.nonzero()[0][::EVERY].tolist()

@@ -3,8 +3,9 @@
 Legend: Q pairs of graphs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -54,13 +55,14 @@ def consult_oracle(family: Family) -> None:
         family.oracle[name] = gdwl_separates(family.pairs, distance)
 
 
-def draw_networks(family: Family, seeds: Iterable[int], sample: Data) -> None:
-    """Measure the pairs by a network of every distance, width and seed."""
-    for distance in NETWORKS:
-        for width in family.widths:
-            family.networks[distance, width] = [
-                measure(random_network(distance, width, seed, sample), family.pairs) for seed in seeds
-            ]
+def draw_networks(families: Sequence[Family], seeds: Iterable[int], sample: Data) -> None:
+    """Measure all pairs by a network of every distance, width and seed."""
+    widths = sorted({width for family in families for width in family.widths})
+    for distance, width, seed in product(NETWORKS, widths, seeds):
+        network = random_network(distance, width, seed, sample)
+        for family in families:
+            if width in family.widths:
+                family.networks.setdefault((distance, width), []).append(measure(network, family.pairs))
 
 
 def statistics_sample(pairs: GraphPairs) -> Data:

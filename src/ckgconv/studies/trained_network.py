@@ -5,6 +5,7 @@
 Legend: G graphs, Q pairs of graphs.
 """
 
+from copy import deepcopy
 from dataclasses import replace
 
 import torch
@@ -81,20 +82,21 @@ def contrast(pairs: GraphPairs, distance: DistanceName, steps: int, seed: int, s
     Statistics of the norms are frozen from the start, at those of `sample`: with those of a batch, two graphs that
     look alike would be told apart by nothing but amplified rounding.
     """
-    return [_contrast(pairs.chosen([q]), distance, steps, seed, sample) for q in range(len(pairs))]
-
-
-def _contrast(pair: GraphPairs, distance: DistanceName, steps: int, seed: int, sample: Data) -> Measured:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = freeze_statistics(CKGCN(network_recipe(distance, WIDTH)).double(), sample)
+        start = freeze_statistics(CKGCN(network_recipe(distance, WIDTH)).double(), sample)
+    return [measure(parted(deepcopy(start), pairs.chosen([q]), steps), pairs.chosen([q])) for q in range(len(pairs))]
+
+
+def parted(network: CKGCN, pair: GraphPairs, steps: int) -> CKGCN:
+    """The network after so many steps on one pair."""
     optimiser = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
     batch = network.prepare(pair.dataset.batch(torch.cat([pair.first, pair.second])))
     for _ in range(steps):
         optimiser.zero_grad()
         cosine(network(batch)).backward()
         optimiser.step()
-    return measure(network, pair)
+    return network
 
 
 def cosine(outputs: Tensor) -> Tensor:
