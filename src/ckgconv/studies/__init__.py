@@ -8,6 +8,7 @@ from ckgconv.checks import InputError
 from ckgconv.recipes.values import nearest
 from ckgconv.studies import ablations
 from ckgconv.studies.edge_detection import edge_detection
+from ckgconv.studies.expressiveness import expressiveness
 from ckgconv.studies.kernels import kernels
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
@@ -21,6 +22,11 @@ STUDIES: dict[str, Study] = {
     "edge-detection": Study("only kernels that may be negative find a border", edge_detection, ("seeds", "epochs")),
     "significance": Study("t-tests of the paper's tables, or of runs", significance, ("runs", "against")),
     "theory": Study("spectral filters, set networks and the degree, measured", theory, ("seeds",)),
+    "expressiveness": Study(
+        "CKGCN separates the pairs of graphs that GD-WL does, and no others",
+        expressiveness,
+        ("seeds", "epochs", "data_dir"),
+    ),
     "support": Study("how far a kernel must reach", ablations.support, ablations.READS),
     "kernel-depth": Study("whether a linear kernel would do", ablations.kernel_depth, (*ablations.READS, "data")),
     "pe": Study("which pseudo-coordinates", ablations.pe, ablations.READS),

@@ -1,0 +1,112 @@
+"""Graphs that are hard to tell apart: BREC, SR25, CSL and EXP, as pairs to be separated.
+
+    BREC   400 pairs in seven groups (Wang and Zhang, Towards Better Evaluation of GNN Expressiveness with BREC; MIT)
+    SR25   the 15 strongly regular graphs srg(25, 12, 5, 6) of B. McKay's collection: 105 pairs
+    CSL    ten circular skip links on 41 nodes (Murphy et al., Relational Pooling for Graph Representations; the five
+           folds from Benchmarking Graph Neural Networks; MIT): 45 pairs of classes, 15 relabelled graphs each
+    EXP    600 pairs of formulas, satisfiable and not (Abboud et al., The Surprising Power of Graph Neural Networks
+           with Random Node Initialization; GPL-3)
+
+BREC, SR25 and CSL travel with the package. EXP does not, because of its licence: it is read from the data folder.
+
+Legend: G graphs, Q pairs of graphs.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ckgconv.checks import require
+from ckgconv.data.catalogue import data_folder
+from ckgconv.data.packed import PackedDataset, from_arrays, read_arrays
+
+HERE = Path(__file__).parent
+# In the order of `pair_subset` in the file of BREC; the paper of BREC calls 1, 2, 5 and 6 together Regular.
+BREC_GROUPS = (
+    "BREC basic",
+    "BREC simple regular",
+    "BREC strongly regular",
+    "BREC extension",
+    "BREC CFI",
+    "BREC 4-vertex condition",
+    "BREC distance regular",
+)
+
+
+@dataclass(frozen=True)
+class GraphPairs:
+    """Graphs of one family, and which two of them are compared."""
+
+    dataset: PackedDataset
+    first: Tensor  # [Q] int64 graph numbers
+    second: Tensor  # [Q]
+    group: tuple[str, ...]  # [Q] the row of the table that a pair counts in
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def chosen(self, pairs: list[int]) -> "GraphPairs":
+        """Some of the pairs."""
+        return GraphPairs(self.dataset, self.first[pairs], self.second[pairs], tuple(self.group[q] for q in pairs))
+
+
+def brec() -> GraphPairs:
+    """Pair k is graphs 2k and 2k + 1."""
+    arrays = read_arrays(HERE / "brec.npz")
+    return neighbouring_pairs(arrays, [BREC_GROUPS[subset] for subset in arrays["pair_subset"].tolist()])
+
+
+def sr25() -> GraphPairs:
+    """Every two of the 15 graphs."""
+    return all_pairs(read_arrays(HERE / "sr25.npz"), list(range(15)), "SR25")
+
+
+def csl() -> GraphPairs:
+    """Every two of the ten classes, one graph of each."""
+    arrays = read_arrays(HERE / "csl.npz")
+    classes = arrays["y"].tolist()
+    return all_pairs(arrays, [classes.index(label) for label in range(10)], "CSL")
+
+
+def csl_folds() -> tuple[PackedDataset, ...]:
+    """The 150 graphs of CSL, five times with train, validation and test of one fold."""
+    arrays = read_arrays(HERE / "csl.npz")
+    splits = ("train_idx", "val_idx", "test_idx")
+    return tuple(
+        with_constant_nodes({**arrays, **{name: arrays[name][fold] for name in splits}})
+        for fold in range(len(arrays["train_idx"]))
+    )
+
+
+def exp_file(folder: Path | None = None) -> Path | None:
+    """exp.npz in the data folder or its `expressiveness`, None where there is none."""
+    places = (data_folder(folder) / "exp.npz", data_folder(folder) / "expressiveness" / "exp.npz")
+    return next((place for place in places if place.exists()), None)
+
+
+def exp(folder: Path | None = None) -> GraphPairs:
+    """Pair k is graphs 2k (satisfiable, y = 1) and 2k + 1 (y = 0); x is the type of a node."""
+    path = exp_file(folder)
+    require(path is not None, "There is no exp.npz in the data folder: put it there, or set CKGCONV_DATA.")
+    assert path is not None
+    arrays = read_arrays(path)
+    return neighbouring_pairs(arrays, ["EXP"] * (len(arrays["num_nodes"]) // 2))
+
+
+def neighbouring_pairs(arrays: dict[str, Tensor], group: list[str]) -> GraphPairs:
+    even = 2 * torch.arange(len(group))
+    return GraphPairs(with_constant_nodes(arrays), even, even + 1, tuple(group))
+
+
+def all_pairs(arrays: dict[str, Tensor], graphs: list[int], group: str) -> GraphPairs:
+    first, second = torch.tensor(list(combinations(graphs, 2))).T
+    return GraphPairs(with_constant_nodes(arrays), first, second, (group,) * len(first))
+
+
+def with_constant_nodes(arrays: dict[str, Tensor]) -> PackedDataset:
+    """A data set of graphs that may have no node attributes: then all nodes are of type 0."""
+    nodes = int(arrays["num_nodes"].sum())
+    return from_arrays({"x": torch.zeros(nodes, 1, dtype=torch.uint8), **arrays})
