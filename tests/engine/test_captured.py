@@ -63,7 +63,7 @@ def test_a_captured_step_is_the_eager_one(precision):
     table = one.replays["train"].table[:-1]
     source, capacity = source_of(other), one.replays["train"].capacity
     other.model.train()
-    eager = [float(training_work(other, source.sample(numbers, capacity, "train"))) for numbers in table]
+    eager = [float(training_work(other, source.sample(other.data, numbers, capacity, "train"))) for numbers in table]
     assert found == eager
     for mine, theirs in zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True):
         assert torch.equal(mine, theirs)

@@ -46,7 +46,7 @@ def backward_launch(width: int, dtype: torch.dtype) -> Launch:
     """Of a backward stage, which holds ∂W as well."""
     if width > 64 or dtype != torch.bfloat16:
         return Launch(2 if width <= 64 else 1, launch(width))
-    return Launch(3, {**launch(width), "maxnreg": 168})
+    return Launch(3, {**launch(width), "num_stages": 2, "maxnreg": 168})
 
 
 class Settings(NamedTuple):
