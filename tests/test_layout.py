@@ -21,7 +21,7 @@ ROOMS = {
     "pairs": LEAF | {"graphs", "pe", "ops"},
     # A recipe is plain data, so the network may read one: CKGCN.from_recipe.
     "nn": LEAF | {"graphs", "pairs", "ops", "recipe", "recipes"},
-    "tasks": LEAF | {"graphs"},
+    "tasks": LEAF | {"graphs", "ops"},
     "engine": LEAF | {"graphs", "recipe", "recipes", "data", "pe", "pairs", "ops", "nn", "tasks"},
     "theory": LEAF | {"graphs", "pe", "pairs", "nn"},
     "studies": LEAF | {"graphs", "recipe", "recipes", "data", "pe", "pairs", "ops", "nn", "tasks", "engine", "theory"},

@@ -1,9 +1,9 @@
 """Steps as CUDA graphs: a whole training step, or a whole evaluation step, is one launch.
 
 The batches of an epoch lie on the device as a table of graph numbers. A step works on a batch that lies ready in one
-of two slots, while a second stream assembles the batch of the next step into the other: walks, supports and targets
-cost no time of their own. Two graphs, one per direction, are replayed in turn; a counter on the device says which row
-is next.
+of two slots, while another stream assembles the batch of the next step into the other: walks, supports and targets cost
+no time of their own, since they run beside the node pass, which leaves most of the device idle. Two graphs, one per
+direction, are replayed in turn; a counter on the device says which row is next.
 
 A step that has been captured cannot change: batches that do not fit its capacity are refused, and the caller captures
 anew.
@@ -21,6 +21,7 @@ from torch.utils import _pytree as pytree
 from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.static import Sample, Source
+from ckgconv.ops.beside import overlapping
 from ckgconv.pairs.padded import Capacity
 
 WARM_UPS = 2
@@ -48,14 +49,14 @@ class Replay:
         device = learner.fabric.device
         self.table = torch.full((steps + 1, width), -1, device=device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
-        self.side = torch.cuda.Stream(device)
+        self.side, self.assembly = torch.cuda.Stream(device), torch.cuda.Stream(device)
         self.table[:steps] = batches.to(device)
         self.window = source.window(self.capacity)
         self._show(batches, 0)
         self.values = torch.zeros(0)
         try:
             with _any_algorithm(learner.model.sums_in_order):
-                self.slots = [self._sample(), self._sample()]
+                self.slots = [self._sample(self.counter), self._sample(self.counter)]
                 self.graphs = self._captured()
         except torch.OutOfMemoryError as error:
             raise InputError(
@@ -74,14 +75,14 @@ class Replay:
         self.table[:-1] = batches.to(self.table.device)
         self.counter.zero_()
         self._show(batches, 0)
-        _copy(self.slots[0], self._sample())
+        _copy(self.slots[0], self._sample(self.counter))
         for step in range(batches.shape[0]):
             self._show(batches, step + 1)
             self.graphs[step % 2].replay()
         return self.values.clone()
 
-    def _sample(self) -> Sample:
-        numbers = self.table.index_select(0, self.counter).squeeze(0)
+    def _sample(self, row: Tensor) -> Sample:
+        numbers = self.table.index_select(0, row).squeeze(0)
         if self.window is None:
             return self.source.sample(self.source.learner.data, numbers, self.capacity, self.split)
         inside = torch.where(numbers >= 0, torch.arange(numbers.shape[0], device=numbers.device), -1)
@@ -95,16 +96,19 @@ class Replay:
     def _step(self, slot: int) -> None:
         """Work on one slot while the other is filled for the next step."""
         main = torch.cuda.current_stream()
-        place = self.counter.clone()
-        self.counter.add_(1)
-        self.side.wait_stream(main)
-        with torch.cuda.stream(self.side):
-            _copy(self.slots[1 - slot], self._sample())
-        value = self.work(self.slots[slot])
+
+        def assemble() -> None:
+            self.assembly.wait_stream(main)
+            with torch.cuda.stream(self.assembly), torch.autocast("cuda", enabled=False):
+                _copy(self.slots[1 - slot], self._sample(self.counter + 1))
+
+        with overlapping(self.side, assemble):
+            value = self.work(self.slots[slot])
         if not self.values.numel():
             self.values = value.new_zeros(self.table.shape[0] - 1, *value.shape)
-        self.values.index_copy_(0, place, value.unsqueeze(0))
-        main.wait_stream(self.side)
+        self.values.index_copy_(0, self.counter, value.unsqueeze(0))
+        main.wait_stream(self.assembly)
+        self.counter.add_(1)
 
     def _captured(self) -> list[torch.cuda.CUDAGraph]:
         """One graph per slot, after steps that compile kernels and fill caches, and whose effects are undone."""

@@ -10,6 +10,7 @@ from ckgconv.engine.capture import Replay, padded_table
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.optim import update
 from ckgconv.engine.static import Sample, source_of
+from ckgconv.ops.beside import together
 from ckgconv.tasks.losses import only
 
 
@@ -61,6 +62,7 @@ def training_work(learner: Learner, sample: Sample) -> Tensor:
     learner.optimizer.zero_grad(set_to_none=True)
     loss = learner.loss(learner.forward(sample.batch), sample.target)
     loss.backward()
+    together()
     update(learner.model, learner.optimizer, learner.recipe)
     return loss.detach()
 

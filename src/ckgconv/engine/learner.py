@@ -13,7 +13,7 @@ from ckgconv.nn import CKGCN
 from ckgconv.ops.fused import fused
 from ckgconv.ops.total import total
 from ckgconv.recipe import TrainingRecipe
-from ckgconv.tasks.losses import LOSSES
+from ckgconv.tasks.losses import LOSSES, alone
 from ckgconv.tasks.scaling import TargetScale
 
 
@@ -65,7 +65,8 @@ class Learner:
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """This process's share of the loss of a batch."""
         target = self.scale.shrink(target) if self.recipe.scale_targets else target
-        return LOSSES[self.recipe.loss](prediction.to(wide(prediction)), target, total)
+        summing = total if self.fabric.world_size > 1 else alone
+        return LOSSES[self.recipe.loss](prediction.to(wide(prediction)), target, summing)
 
     def predicted(self, batch: Any) -> Tensor:
         """Predictions [M, T] in the units of the data; the model must be in evaluation mode."""

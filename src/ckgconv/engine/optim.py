@@ -44,6 +44,7 @@ class FlatAdamW(torch.optim.AdamW):
         self.gradient = torch.zeros_like(self.flat)
         self.moments = Moments(torch.zeros_like(self.flat), torch.zeros_like(self.flat), torch.zeros((), device=device))
         sizes = [parameter.numel() for parameter in parameters]
+        self.places = self.gradient.split(sizes)
         views = zip(*(vector.split(sizes) for vector in (self.flat, *self.moments[:2])), strict=True)
         for parameter, (values, first, second) in zip(parameters, views, strict=True):
             parameter.data = values.view_as(parameter)
@@ -58,7 +59,8 @@ class FlatAdamW(torch.optim.AdamW):
         """Clip and update in one go; a parameter that no gradient reached counts as zero."""
         parameters = self.param_groups[0]["params"]
         gradients = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in parameters]
-        torch.cat(gradients, out=self.gradient)
+        # Two launches for all; a concatenation of 150 vectors takes 39 µs.
+        torch._foreach_copy_(self.places, gradients)
         from ckgconv.ops.adamw import triton as kernels
 
         kernels.clipped_adamw(self.flat, self.gradient, self.moments, self.param_groups[0]["lr"], self.rates)

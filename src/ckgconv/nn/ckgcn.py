@@ -24,6 +24,7 @@ from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
+from ckgconv.ops.beside import beside, together
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
 from ckgconv.recipes import check_recipe
@@ -104,12 +105,14 @@ class CKGCN(nn.Module):
     def node_states(self, batch: GraphBatch) -> Tensor:
         """h^L [N, D], what the head reads."""
         with full_precision(batch.degree.device):
+            with beside():
+                attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
+                h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
             edge_attributes = None
             if self.edge_encoder is not None:
                 edge_attributes = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
             pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
-            attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
-            h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
+        together(h)
         return run_blocks(self.blocks, self.kernel, h, pair_features, batch)
 
     @property

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
+from ckgconv.ops.pyramid import pyramid
 
 Pooling = Literal["sum", "mean", "none"]
 
@@ -60,10 +61,7 @@ class PyramidHead(nn.Module):
             linear.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        *hidden, last = self.linears
-        for linear in hidden:
-            x = F.gelu(linear(x))
-        return last(x)
+        return pyramid(x, [field for linear in self.linears for field in (linear.weight, linear.bias)])
 
 
 class NormalisedHead(nn.Module):

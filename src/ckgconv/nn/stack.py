@@ -16,6 +16,7 @@ from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.kernel import GivenKernels, Kernel, KernelValues
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.ops.beside import has_room
 from ckgconv.ops.fused import draw_seed, fused
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.total import several_processes
@@ -27,6 +28,7 @@ def run_blocks(
     """h⁰ [N, D] and pair features [R, D] → hᴸ [N, D]."""
     pairs = batch.pairs
     if not _runs_fused(blocks, h, pairs):
+        has_room()
         values = kernel.in_turn if isinstance(kernel, Kernel) else kernel
         for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
@@ -35,6 +37,7 @@ def run_blocks(
         stacked = kernel.all_layers(pair_features, pairs)
     else:
         stacked = _stacked(kernel(pair_features, pairs), pairs)
+    has_room()
     return _fused_blocks(blocks, h, stacked, batch)
 
 

@@ -107,7 +107,7 @@ class PairStem(nn.Module):
         rows = pairs.coordinates.shape[0]
         attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
         if edge_row is not None and edge_attributes is not None:
-            attributes = attributes.index_add(0, edge_row, edge_attributes.to(attributes.dtype))
+            attributes = attributes.index_add_(0, edge_row, edge_attributes.to(attributes.dtype))
         if isinstance(self.encoder, RandomWalkEncoder) and runs_fused(self, self.mix, degree):
             if self.position is not None and position is not None:
                 attributes = attributes + self.position(position, pairs)

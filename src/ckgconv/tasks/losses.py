@@ -21,6 +21,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from ckgconv.ops.absolute import absolute
+from ckgconv.ops.absolute.naive import known_difference
+
 # The class or label of a row that does not count; a value that does not count is NaN.
 IGNORED = -1
 
@@ -36,9 +39,10 @@ def alone(value: Tensor) -> Tensor:
 def l1(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
     """[M, T] and [M, T] or [M] → scalar."""
     target = target.reshape(prediction.shape).to(prediction.dtype)
-    known = target.isfinite()
-    difference = (prediction - target).where(known, 0.0)
-    return difference.abs().sum() / _at_least_one(total(known.sum()))
+    if total is alone:
+        return absolute(prediction, target)
+    summed, count = known_difference(prediction, target)
+    return summed / _at_least_one(total(count))
 
 
 def cross_entropy(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import block, launch, power_of_two, product_precision, programs, storage, threshold
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
@@ -297,11 +298,12 @@ def _backward(
             PARTS=power_of_two(splits),
             **options,
         )
-    sums = parts.sum(0).split([size for each in sizes for size in each])
+    with beside(parts):
+        sums = parts.sum(0).split([size for each in sizes for size in each])
     gradient_x = torch.empty_like(x)
     input_gradient[(-(-rows // ROWS),)](
         pull,
-        sums[2],
+        views[2].sum(0),
         carry,
         x,
         moments[0],

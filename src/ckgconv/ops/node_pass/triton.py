@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import block, launch, power_of_two, product_precision, threshold
 from ckgconv.ops.node_pass.backward import backward_convolution, backward_ffn, backward_projection, norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm, forward_convolution, forward_ffn
@@ -336,7 +337,9 @@ def _backward(
             CHUNK=CHUNK,
         )
         incoming = pull
-    return pull, gradient_psi, _field_gradients(sums.sum(0), narrow, wide)
+    with beside(sums, narrow, wide):
+        gradients = _field_gradients(sums.sum(0), narrow, wide)
+    return pull, gradient_psi, gradients
 
 
 def _field_gradients(sums: Tensor, narrow: Tensor, wide: Tensor) -> list[Tensor]:

@@ -16,7 +16,7 @@ from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm
 
 ROWS = 64
-PROGRAMS = 64  # more parts would cost more to add up than they save
+PROGRAMS = 128  # more parts would cost more to add up than they save
 
 
 def stem(
