@@ -35,15 +35,27 @@ def _nearest(pos: Tensor, owner: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]
     """Of each node of a chunk: the local numbers [N, 8] of its neighbours, and A [N, 8]."""
     start = sizes.cumsum(0) - sizes
     local = torch.arange(pos.shape[0]) - start[owner]
-    padded = torch.zeros(len(sizes), int(sizes.max()), 2, dtype=torch.float64)
-    padded[owner, local] = pos
-    difference = padded.unsqueeze(1) - padded.unsqueeze(2)
-    distance = difference.square().sum(-1).sqrt()
-    slots = torch.arange(padded.shape[1])
-    absent = (slots >= sizes.unsqueeze(-1)).unsqueeze(1) | torch.eye(padded.shape[1], dtype=torch.bool)
-    near = distance.masked_fill(absent, torch.inf).topk(NEIGHBOURS, dim=-1, largest=False).values
+    padded = torch.zeros(2, len(sizes), int(sizes.max()), dtype=torch.float64)
+    padded[:, owner, local] = pos.T
+    across, down = padded.unsqueeze(2) - padded.unsqueeze(3)
+    distance = across.square_().add_(down.square_()).sqrt_()
+    slots = torch.arange(padded.shape[2])
+    absent = (slots >= sizes.unsqueeze(-1)).unsqueeze(1) | torch.eye(padded.shape[2], dtype=torch.bool)
+    near = distance.masked_fill_(absent, torch.inf).topk(NEIGHBOURS, dim=-1, largest=False).values
     sigma = near.sum(-1) / NEIGHBOURS + 1e-8
-    decay = torch.exp(-(distance / sigma.unsqueeze(-1)).square())
-    similarity = (0.5 * (decay + decay.mT)).masked_fill(absent, -1.0)
-    ordered = similarity[owner, local].sort(dim=-1, descending=True, stable=True)
-    return ordered.indices[:, :NEIGHBOURS], ordered.values[:, :NEIGHBOURS]
+    decay = distance.div_(sigma.unsqueeze(-1)).square_().neg_().exp_()
+    similarity = (decay + decay.mT).mul_(0.5).masked_fill_(absent, -1.0)
+    return _largest(similarity[owner, local])
+
+
+def _largest(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Places and values [N, 8] of the largest of each row [N, n]; among equals the smaller place first."""
+    # Eight and as many more, in no order among equals; a row is sorted as a whole where equals may go on beyond.
+    few = min(2 * NEIGHBOURS, values.shape[1])
+    top, place = values.topk(few, dim=-1, sorted=False)
+    place, order = place.sort(dim=-1)
+    top, order = top.gather(-1, order).sort(dim=-1, descending=True, stable=True)
+    undecided = top[:, -1] == top[:, :NEIGHBOURS][:, -1]
+    place, top = place.gather(-1, order)[:, :NEIGHBOURS], top[:, :NEIGHBOURS]
+    place[undecided] = values[undecided].sort(dim=-1, descending=True, stable=True).indices[:, :NEIGHBOURS]
+    return place, top
