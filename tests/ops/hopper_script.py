@@ -18,9 +18,10 @@ NUMBERS = {
     **dict.fromkeys(("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride"), "i32"),
     **dict.fromkeys(("factor", "epsilon", "momentum"), "fp32"),
 }
-NODES = {"D": "i32", "H": "i32", "N": "i32"}
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
-STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "WEIGHTED": True, "ACT": True, "BLOCK_K": TILE}
+STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
+STAGE["BLOCK_K"] = TILE
+NODE = {**COMMON, "D": WIDTH, "BLOCK_N": 16}
 KERNELS = [
     (kernels.forward_stage, {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}),
     (
@@ -29,15 +30,15 @@ KERNELS = [
     ),
     (
         forward.forward_convolution,
-        {**COMMON, "NORM": True, "GIVEN": False, "TRACK": True, "BLOCK_N": 16, "CHUNK": 8},
+        {**NODE, "PITCH": WIDTH, "NORM": True, "GIVEN": False, "TRACK": True, "CHUNK": 8},
     ),
-    (backward.backward_ffn, {**COMMON, "BLOCK_N": 16, "BLOCK_H": 64}),
+    (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}),
 ]
 
 
 def shared_memory(kernel, constants: dict[str, object]) -> int:
     """Bytes of shared memory of a kernel compiled for compute capability 9.0."""
-    types = {**NUMBERS, **({} if "K" in constants else NODES), **POINTERS}
+    types = {**NUMBERS, **POINTERS}
     signature = {name: "constexpr" if name in constants else types.get(name, "*fp32") for name in kernel.arg_names}
     values = {(place,): constants[name] for place, name in enumerate(kernel.arg_names) if name in constants}
     source = ASTSource(fn=kernel, signature=signature, constexprs=values)

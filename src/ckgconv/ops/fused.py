@@ -60,6 +60,17 @@ def block(channels: int) -> int:
     return max(16, power_of_two(channels))
 
 
+def pitch(channels: int) -> int:
+    """Entries from one row of a large tensor to the next: with multiples of 16 bytes a thread loads so many at once."""
+    return -(-channels // 8) * 8
+
+
+def tall(rows: int, width: int) -> dict[str, int]:
+    """Rows of a tile and warps of a program that has a multiprocessor to itself: many rows need many in flight."""
+    rows_at_once, warps = (128, 8) if rows <= 2**16 else (256, 16)
+    return {"BLOCK_R": rows_at_once if width <= 64 else rows_at_once // 2, "num_warps": warps}
+
+
 def launch(width: int) -> dict[str, int]:
     """Warps of a program, so that a tile of the width fits into its registers; loads are not staged on chip."""
     return {"num_warps": 4 if width <= 64 else 8, "num_stages": 1}

@@ -9,6 +9,8 @@ Input gradient      ∂x = Σ_l γ_l ρ ( g_l - w/W Σg_l - w/W x̂ Σ g_l x̂ )
 A program owns one group and every S-th tile of its rows: W stays on chip, and sums over rows leave as S parts that the
 next kernel adds up, in a fixed order. So no sum needs a launch of its own, and runs repeat bit for bit.
 
+Rows of a tensor lie `pitch` entries apart, and what lies between the channels and the pitch is zero everywhere.
+
 Legend: L groups, R rows, K channels in, D channels out, S parts.
 """
 
@@ -50,6 +52,7 @@ def row_moments(
     filled,
     splits,
     K: tl.constexpr,
+    PITCH: tl.constexpr,
     WEIGHTED: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -65,8 +68,8 @@ def row_moments(
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
         weight = row_weights(row_weight, row, real, WEIGHTED)
-        place = row[:, None] * K + columns[None, :]
-        values = tl.load(x + place, mask=real[:, None] & (columns < K)[None, :], other=0.0).to(tl.float32)
+        place = row[:, None] * PITCH + columns[None, :]
+        values = tl.load(x + place, mask=real[:, None] & (columns < PITCH)[None, :], other=0.0).to(tl.float32)
         more, more_mean, more_squares = tile_moments(values, weight)
         total, mean, squares = merge_moments(total, mean, squares, more, more_mean, more_squares)
     write_parts(parts + split * K, splits * K, K, columns, total, mean, squares)
@@ -104,6 +107,8 @@ def forward_stage(
     splits,
     K: tl.constexpr,
     D: tl.constexpr,
+    K_PITCH: tl.constexpr,
+    D_PITCH: tl.constexpr,
     WEIGHTED: tl.constexpr,
     ACT: tl.constexpr,
     BIAS: tl.constexpr,
@@ -154,8 +159,8 @@ def forward_stage(
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
-        place = row[:, None] * K + inner[None, :]
-        values = tl.load(x + place, mask=real[:, None] & (inner < K)[None, :], other=0.0).to(tl.float32)
+        place = row[:, None] * K_PITCH + inner[None, :]
+        values = tl.load(x + place, mask=real[:, None] & (inner < K_PITCH)[None, :], other=0.0).to(tl.float32)
         active = values * slope[None, :] + moved[None, :]
         if ACT:
             active = gelu(active, storage == tl.bfloat16)
@@ -163,8 +168,8 @@ def forward_stage(
         if DROP:
             keep = kept(seed_value, row, threshold, BLOCK_R, BLOCK_D) | (row >= dropped_rows)[:, None]
             out = tl.where(keep, tl.where(row >= dropped_rows, 1.0, factor)[:, None] * out, 0.0)
-        target = row[:, None] * D + outer[None, :]
-        inside = real[:, None] & (outer < D)[None, :]
+        target = row[:, None] * D_PITCH + outer[None, :]
+        inside = real[:, None] & (outer < D_PITCH)[None, :]
         if RESIDUAL:
             out += tl.load(residual + target, mask=inside, other=0.0).to(tl.float32)
         tl.store(y + target, out.to(storage), mask=inside)
@@ -215,6 +220,8 @@ def backward_stage(
     splits,
     K: tl.constexpr,
     D: tl.constexpr,
+    K_PITCH: tl.constexpr,
+    D_PITCH: tl.constexpr,
     WEIGHTED: tl.constexpr,
     ACT: tl.constexpr,
     THROUGH_NORM: tl.constexpr,
@@ -262,14 +269,17 @@ def backward_stage(
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
-        target = row[:, None] * D + outer[None, :]
-        inside = real[:, None] & (outer < D)[None, :]
+        target = row[:, None] * D_PITCH + outer[None, :]
+        inside = real[:, None] & (outer < D_PITCH)[None, :]
         pull = tl.load(g + target, mask=inside, other=0.0).to(tl.float32)
         if THROUGH_NORM:
             centred_y = tl.load(y + target, mask=inside, other=0.0).to(tl.float32) - mean_y[None, :]
             shared = centred_y * factor_y[None, :] + constant[None, :]
             weight = row_weights(row_weight, row, real, WEIGHTED)
             pull = pull * slope_y[None, :] - shared * weight[:, None]
+        if D_PITCH > D:
+            # Whoever wrote the gradient of the output may have left something behind the channels.
+            pull = tl.where((outer < D)[None, :], pull, 0.0)
         if ADD_CARRY:
             pull += tl.load(carry + target, mask=inside, other=0.0).to(tl.float32)
         if WRITE_CARRY:
@@ -280,8 +290,8 @@ def backward_stage(
         if not PLAIN:
             gradient_bias += tl.sum(pull, axis=0)
         pulled = pull.to(storage)
-        place = row[:, None] * K + inner[None, :]
-        there = real[:, None] & (inner < K)[None, :]
+        place = row[:, None] * K_PITCH + inner[None, :]
+        there = real[:, None] & (inner < K_PITCH)[None, :]
         centred = tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]
         active = centred * (gamma * root)[None, :] + beta[None, :]
         back = tl.dot(pulled, matrix, input_precision=PRECISION)
@@ -315,6 +325,7 @@ def input_gradient(
     R,
     groups,
     K: tl.constexpr,
+    PITCH: tl.constexpr,
     WEIGHTED: tl.constexpr,
     CARRY: tl.constexpr,
     BLOCK_R: tl.constexpr,
@@ -324,8 +335,8 @@ def input_gradient(
     rows = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_K)
     row = tile * BLOCK_R + tl.arange(0, BLOCK_R)
-    place = row[:, None] * K + columns[None, :]
-    there = (row < rows)[:, None] & (columns < K)[None, :]
+    place = row[:, None] * PITCH + columns[None, :]
+    there = (row < rows)[:, None] & (columns < PITCH)[None, :]
     pull = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     passed = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     sum_g = tl.zeros([BLOCK_K], tl.float32)
@@ -346,4 +357,4 @@ def input_gradient(
         standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
         passed += (pull - share * (sum_g[None, :] + standard * sum_gx[None, :])) * root[None, :]
     # Rows beyond the filled ones get zeros: sums over all rows may follow.
-    tl.store(gx + place, passed, mask=(row < R)[:, None] & (columns < K)[None, :])
+    tl.store(gx + place, passed, mask=(row < R)[:, None] & (columns < PITCH)[None, :])

@@ -3,6 +3,8 @@
 Kept for the backward pass: e and the output of every stage but the last, in the storage dtype. Normalised and activated
 values, dropout masks and ψ's own input are recomputed.
 
+Rows of all large tensors lie a multiple of 16 bytes apart; ψ and the gradients are views of their channels.
+
 Legend: L groups (layers), R rows, K channels in, D channels out, S parts.
 """
 
@@ -12,9 +14,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
 
 from ckgconv.ops.beside import beside
-from ckgconv.ops.fused import block, launch, power_of_two, product_precision, programs, storage, threshold
+from ckgconv.ops.fused import block, launch, pitch, power_of_two, product_precision, programs, storage, tall, threshold
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
 
@@ -105,8 +108,21 @@ def evaluated_kernel_mlp(
     """ψ [L, R, D] with the running statistics in place of the batch's; without gradient."""
     filled = _filled(x, filled)
     settings = Settings(running, 0.0, 0.0, 0.0, x.shape[0], epsilon, storage(x), product_precision())
-    outputs = _forward(x.contiguous(), None, filled, filled, settings, stages, None)
-    return outputs[-1]
+    outputs = _forward(pitched(x), None, filled, filled, settings, stages, None)
+    return outputs[-1][..., : stages[-1].bias.shape[1]]
+
+
+def pitched(x: Tensor) -> Tensor:
+    """x [..., D] in rows of its pitch, zeros behind the channels."""
+    return F.pad(x, (0, pitch(x.shape[-1]) - x.shape[-1])).contiguous()
+
+
+def _whole(gradient: Tensor) -> Tensor:
+    """∂ψ [L, R, D] in rows of its pitch: the node pass returns a view of such a tensor."""
+    base, wide = gradient._base, pitch(gradient.shape[-1])
+    if base is not None and base.shape == (*gradient.shape[:-1], wide) and base.stride() == gradient.stride():
+        return base
+    return pitched(gradient)
 
 
 class KernelMLP(torch.autograd.Function):
@@ -122,7 +138,7 @@ class KernelMLP(torch.autograd.Function):
         settings: Settings,
         *fields: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        x = x.contiguous()
+        x = pitched(x)
         stages = _stages(fields)
         groups, channels = stages[0].scale.shape
         moments = x.new_empty(len(stages), 3, groups, channels, dtype=torch.float32)
@@ -130,7 +146,7 @@ class KernelMLP(torch.autograd.Function):
         ctx.save_for_backward(x, row_weight, filled, seed, moments, *fields, *outputs[:-1])
         ctx.settings = settings
         ctx.mark_non_differentiable(moments)
-        return outputs[-1], moments
+        return outputs[-1][..., : stages[-1].bias.shape[1]], moments
 
     @staticmethod
     @once_differentiable
@@ -139,7 +155,7 @@ class KernelMLP(torch.autograd.Function):
         stages = _stages(rest[: -(len(rest) // (FIELDS + 1))] if len(rest) > FIELDS else rest)
         outputs = rest[FIELDS * len(stages) :]
         gradient_x, gradients = _backward(
-            x, row_weight, filled, seed, ctx.settings, stages, moments, outputs, gradient.contiguous()
+            x, row_weight, filled, seed, ctx.settings, stages, moments, outputs, _whole(gradient)
         )
         return gradient_x, None, None, None, None, *gradients
 
@@ -167,20 +183,29 @@ def _forward(
     moments: Tensor | None,
 ) -> list[Tensor]:
     """Outputs [L, R, D] of every stage; the moments of the batch are taken and written where there is room for them."""
-    rows, channels = x.shape
+    rows, channels = x.shape[0], stages[0].scale.shape[1]
     groups, last = stages[0].scale.shape[0], len(stages) - 1
     busy, options = forward_launch(channels, settings.storage)
     splits = _splits(x, groups, busy)
     parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
     if moments is not None:
         row_moments[(splits,)](
-            x, parts, row_weight, filled, splits, channels, row_weight is not None, ROWS, block(channels)
+            x,
+            parts,
+            row_weight,
+            filled,
+            splits,
+            K=channels,
+            PITCH=x.shape[1],
+            WEIGHTED=row_weight is not None,
+            BLOCK_K=block(channels),
+            **tall(rows, channels),
         )
     values, state = x, x
     outputs: list[Tensor] = []
     for number, stage in enumerate(stages):
         _, wide, narrow = stage.weight.shape
-        y = torch.empty(groups, rows, wide, dtype=settings.storage, device=x.device)
+        y = torch.empty(groups, rows, pitch(wide), dtype=settings.storage, device=x.device)
         y_parts = x.new_empty(3, groups, splits, wide, dtype=torch.float32)
         forward_stage[(groups, splits)](
             values,
@@ -209,6 +234,8 @@ def _forward(
             splits=splits,
             K=narrow,
             D=wide,
+            K_PITCH=pitch(narrow),
+            D_PITCH=pitch(wide),
             WEIGHTED=row_weight is not None,
             ACT=number < last,
             BIAS=True,
@@ -241,7 +268,7 @@ def _backward(
     gradient: Tensor,
 ) -> tuple[Tensor, list[Tensor]]:
     """∂x, and the gradients of the fields of every stage."""
-    rows, channels = x.shape
+    rows, channels = x.shape[0], stages[0].scale.shape[1]
     groups, last = stages[0].scale.shape[0], len(stages) - 1
     busy, options = backward_launch(channels, settings.storage)
     splits = _splits(x, groups, busy)
@@ -249,7 +276,7 @@ def _backward(
     width = sum(map(sum, sizes))
     parts = x.new_empty(splits, width, dtype=torch.float32)
     views = parts.split([size for each in sizes for size in each], dim=1)
-    pull = torch.empty(groups, rows, channels, dtype=settings.storage, device=x.device)
+    pull = torch.empty(groups, rows, pitch(channels), dtype=settings.storage, device=x.device)
     carry = torch.empty_like(pull) if last else pull
     for number in range(last, -1, -1):
         stage = stages[number]
@@ -275,7 +302,7 @@ def _backward(
             views[3 * number],
             views[3 * number + 1],
             width,
-            rows * wide,
+            rows * pitch(wide),
             row_weight,
             filled,
             seed,
@@ -284,6 +311,8 @@ def _backward(
             splits=splits,
             K=narrow,
             D=wide,
+            K_PITCH=pitch(narrow),
+            D_PITCH=pitch(wide),
             WEIGHTED=row_weight is not None,
             ACT=not final,
             THROUGH_NORM=not final,
@@ -309,19 +338,20 @@ def _backward(
         moments[0],
         stages[0].scale,
         gradient_x,
-        rows * channels,
+        pull.stride(0),
         row_weight,
         filled,
         settings.epsilon,
         rows,
         groups,
         K=channels,
+        PITCH=x.shape[1],
         WEIGHTED=row_weight is not None,
         CARRY=last > 0,
         BLOCK_R=ROWS,
         BLOCK_K=block(channels),
     )
-    return gradient_x, _field_gradients(sums, stages)
+    return gradient_x[:, :channels], _field_gradients(sums, stages)
 
 
 def _field_gradients(sums: Sequence[Tensor], stages: Sequence[Stage]) -> list[Tensor]:

@@ -28,7 +28,7 @@ def norm_sums(
     part_stride,
     filled,
     epsilon,
-    D,
+    D: tl.constexpr,
     splits,
     BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
@@ -97,8 +97,8 @@ def backward_ffn(
     level,
     factor,
     epsilon,
-    D,
-    H,
+    D: tl.constexpr,
+    H: tl.constexpr,
     splits,
     DROP: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -183,7 +183,7 @@ def backward_projection(
     level,
     factor,
     epsilon,
-    D,
+    D: tl.constexpr,
     splits,
     DROP: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -248,8 +248,9 @@ def backward_convolution(
     gx,
     filled,
     epsilon,
-    D,
+    D: tl.constexpr,
     splits,
+    PITCH: tl.constexpr,
     NORM: tl.constexpr,
     BLOCK_N: tl.constexpr,
     CHUNK: tl.constexpr,
@@ -277,7 +278,7 @@ def backward_convolution(
             own = standard * gamma[None, :] + offset[None, :]
         begin = tl.load(sender_ptr + node, mask=real, other=0).to(tl.int32)
         length = tl.load(sender_ptr + node + 1, mask=real, other=0).to(tl.int32) - begin
-        summed = tl.load(residual + target, mask=inside, other=0.0)
+        products = tl.zeros([BLOCK_N, CHUNK, BLOCK_D], tl.float32)
         place = tl.arange(0, CHUNK)
         first = begin[:, None] + place[None, :]
         # Rows and receivers are read one chunk ahead, so that only one load waits for another.
@@ -292,11 +293,13 @@ def backward_convolution(
             following_row = tl.load(sender_rows + entry, mask=more, other=0)
             following = tl.load(sender_receiver + entry, mask=more, other=0)
             there = stored[:, :, None] & real_column[None, None, :]
-            cells = row[:, :, None] * D + columns[None, None, :]
-            kernel = tl.load(psi + cells, mask=there, other=0.0).to(tl.float32)
+            lies = stored[:, :, None] & (columns < PITCH)[None, None, :]
+            cells = row[:, :, None] * PITCH + columns[None, None, :]
+            kernel = tl.load(psi + cells, mask=lies, other=0.0).to(tl.float32)
             pull = tl.load(gy + other[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
-            tl.store(gpsi + cells, (own[:, None, :] * pull).to(gpsi.dtype.element_ty), mask=there)
-            summed += tl.sum(kernel * pull, axis=1)
+            tl.store(gpsi + cells, (own[:, None, :] * pull).to(gpsi.dtype.element_ty), mask=lies)
+            products += kernel * pull
+        summed = tl.load(residual + target, mask=inside, other=0.0) + tl.sum(products, axis=1)
         tl.store(gx + target, summed, mask=inside)
         if NORM:
             summed = tl.where(inside, summed, 0.0)

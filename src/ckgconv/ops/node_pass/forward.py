@@ -37,7 +37,7 @@ def read_norm(
     scale,
     splits,
     rows,
-    D,
+    D: tl.constexpr,
     columns,
     epsilon,
     GIVEN: tl.constexpr,
@@ -94,8 +94,9 @@ def forward_convolution(
     level,
     factor,
     epsilon,
-    D,
+    D: tl.constexpr,
     splits,
+    PITCH: tl.constexpr,
     NORM: tl.constexpr,
     GIVEN: tl.constexpr,
     TRACK: tl.constexpr,
@@ -135,6 +136,7 @@ def forward_convolution(
             PARTS,
             BLOCK_N,
         )
+        moved = offset - mean * slope
     total_t = 0.0
     mean_t = tl.zeros([BLOCK_D], tl.float32)
     squares_t = tl.zeros([BLOCK_D], tl.float32)
@@ -143,7 +145,8 @@ def forward_convolution(
         real = node < nodes
         begin = tl.load(rowptr + node, mask=real, other=0).to(tl.int32)
         length = tl.load(rowptr + node + 1, mask=real, other=0).to(tl.int32) - begin
-        summed = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
+        # Summed over chunks first: the senders of one chunk lie in different threads.
+        products = tl.zeros([BLOCK_N, CHUNK, BLOCK_D], tl.float32)
         place = tl.arange(0, CHUNK)
         # Who sends is read one chunk ahead, so that only one load waits for another.
         following = tl.load(sender + begin[:, None] + place[None, :], mask=place[None, :] < length[:, None], other=0)
@@ -154,14 +157,16 @@ def forward_convolution(
             other = following.to(tl.int32)
             following = tl.load(sender + row + CHUNK, mask=place[None, :] + CHUNK < length[:, None], other=0)
             there = stored[:, :, None] & real_column[None, None, :]
-            kernel = tl.load(psi + row[:, :, None] * D + columns[None, None, :], mask=there, other=0.0).to(tl.float32)
+            lies = stored[:, :, None] & (columns < PITCH)[None, None, :]
+            cells = row[:, :, None] * PITCH + columns[None, None, :]
+            kernel = tl.load(psi + cells, mask=lies, other=0.0).to(tl.float32)
             values = tl.load(v + other[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
             if NORM:
-                values = (values - mean[None, None, :]) * slope[None, None, :] + offset[None, None, :]
-            summed += tl.sum(kernel * values, axis=1)
+                values = values * slope[None, None, :] + moved[None, None, :]
+            products += kernel * values
         size = tl.load(support_size + node, mask=real, other=1.0)
         root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
-        summed = summed / tl.maximum(size, 1.0)[:, None]
+        summed = tl.sum(products, axis=1) / tl.maximum(size, 1.0)[:, None]
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
         tl.store(y + target, summed, mask=inside)
@@ -171,7 +176,7 @@ def forward_convolution(
             out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         own = tl.load(v + target, mask=inside, other=0.0)
         if NORM:
-            own = (own - mean[None, :]) * slope[None, :] + offset[None, :]
+            own = own * slope[None, :] + moved[None, :]
         out += own
         tl.store(t + target, out, mask=inside)
         if TRACK:
@@ -203,8 +208,8 @@ def forward_ffn(
     level,
     factor,
     epsilon,
-    D,
-    H,
+    D: tl.constexpr,
+    H: tl.constexpr,
     splits,
     GIVEN: tl.constexpr,
     TRACK: tl.constexpr,
@@ -286,7 +291,7 @@ def apply_norm(
     filled,
     epsilon,
     N,
-    D,
+    D: tl.constexpr,
     splits,
     GIVEN: tl.constexpr,
     WEIGHTED: tl.constexpr,
@@ -316,9 +321,10 @@ def apply_norm(
         PARTS,
         TILE,
     )
-    node = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    target = node[:, None] * D + columns[None, :]
-    inside = (node < nodes)[:, None] & (columns < D)[None, :]
-    values = tl.load(v + target, mask=inside, other=0.0)
-    values = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
-    tl.store(x + target, values, mask=(node < N)[:, None] & (columns < D)[None, :])
+    for start in range(tl.program_id(0) * BLOCK_N, N, tl.num_programs(0) * BLOCK_N):
+        node = start + tl.arange(0, BLOCK_N)
+        target = node[:, None] * D + columns[None, :]
+        inside = (node < nodes)[:, None] & (columns < D)[None, :]
+        values = tl.load(v + target, mask=inside, other=0.0)
+        values = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
+        tl.store(x + target, values, mask=(node < N)[:, None] & (columns < D)[None, :])

@@ -19,7 +19,7 @@ from ckgconv.ops.node_pass.forward import apply_norm, forward_convolution, forwa
 from ckgconv.ops.node_pass.naive import Block, Lists
 
 NODES = 16  # rows of a tile: the least that matrix units take
-CHUNK = 8  # senders that are read at once
+MANY = 64  # senders of a node
 PROGRAMS = 128  # more parts would cost more to add up than they save
 FIELDS = len(Block._fields)
 SUMS = 8  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂, ∂b, ∂b₂
@@ -79,7 +79,7 @@ def evaluated_node_pass(
     """The same with the running statistics in place of the batch's; without gradient."""
     settings = Settings(running, 0.0, 0.0, epsilon, _precision(x))
     filled = _filled(x, filled)
-    return _forward(x.float().contiguous(), psi, filled, filled, settings, lists, blocks, None)[0]
+    return _forward(x.float().contiguous(), _rows_together(psi), filled, filled, settings, lists, blocks, None)[0]
 
 
 class NodePass(torch.autograd.Function):
@@ -89,7 +89,7 @@ class NodePass(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, psi: Tensor, filled: Tensor, seed: Tensor, settings: Settings, *rest: Tensor
     ) -> tuple[Tensor, Tensor]:
-        x, psi = x.contiguous(), psi.contiguous()
+        x, psi = x.contiguous(), _rows_together(psi)
         lists, blocks = _unpacked(rest)
         moments = torch.empty(len(blocks), 2, 3, x.shape[1], device=x.device)
         out, kept = _forward(x, psi, filled, seed, settings, lists, blocks, moments)
@@ -126,6 +126,17 @@ def _unpacked(rest: Sequence[Tensor]) -> tuple[Lists, list[Block]]:
     return Lists(*rest[: len(Lists._fields)]), blocks
 
 
+def _rows_together(psi: Tensor) -> Tensor:
+    """ψ [L, P, D] with the channels of a row side by side; rows may have more behind them."""
+    return psi if psi.stride(2) == 1 and psi.stride(0) == psi.shape[1] * psi.stride(1) else psi.contiguous()
+
+
+def _convolution_launch(psi: Tensor, nodes: int) -> dict[str, int]:
+    """Senders that are read at once, and warps: nodes with many senders keep more of them busy."""
+    many = psi.shape[1] > MANY * nodes and psi.shape[2] <= 64
+    return {**launch(psi.shape[2]), **({"num_warps": 8} if many else {}), "CHUNK": 8, "PITCH": psi.stride(1)}
+
+
 def _hidden_tile(width: int, hidden: int) -> int:
     """Hidden channels at once: all of them where both matrices fit on chip."""
     return min(block(hidden), 128 if width <= 64 else 64)
@@ -152,7 +163,8 @@ def _forward(
     kept = torch.empty(len(blocks), 3, nodes, width, device=x.device)
     parts = torch.empty(2, 3, splits, width, device=x.device)
     tile = {"BLOCK_N": NODES, "BLOCK_D": block(width), "PARTS": power_of_two(splits)}
-    common = {"epsilon": settings.epsilon, "D": width, "splits": splits, **tile, **launch(width)}
+    common = {"epsilon": settings.epsilon, "D": width, "splits": splits, **tile}
+    convolution, plain = _convolution_launch(psi, nodes), launch(width)
     given = moments is None
     state = {"GIVEN": given, "TRACK": not given, "PRECISION": settings.precision}
     source, previous = x, blocks[0]
@@ -187,8 +199,8 @@ def _forward(
             **settings.drops(2 * number),
             **common,
             **state,
+            **convolution,
             NORM=number > 0,
-            CHUNK=CHUNK,
         )
         forward_ffn[(splits,)](
             t,
@@ -207,6 +219,7 @@ def _forward(
             **settings.drops(2 * number + 1),
             **common,
             **state,
+            **plain,
             H=hidden,
             BLOCK_H=_hidden_tile(width, hidden),
         )
@@ -225,6 +238,7 @@ def _forward(
         WEIGHTED=False,
         TILE=NODES,
         **common,
+        **plain,
     )
     return out, kept
 
@@ -245,7 +259,7 @@ def _backward(
     (nodes, width), layers = x.shape, len(blocks)
     hidden = blocks[0].weight_in.shape[0]
     splits = _splits(nodes)
-    gradient_psi = torch.empty_like(psi)
+    gradient_psi = torch.empty(*psi.shape[:2], psi.stride(1), dtype=psi.dtype, device=psi.device)
     sums = torch.empty(splits, layers, SUMS, width, device=x.device)
     # Both factors of each matrix's gradient for all blocks; zero beyond the filled nodes: products sum over them.
     narrow = torch.zeros(4, layers, nodes, width, device=x.device)
@@ -254,10 +268,10 @@ def _backward(
     hidden_kept, gradient_hidden = wide
     pull, residual, gy = torch.zeros(3, nodes, width, device=x.device)
     common = {"epsilon": settings.epsilon, "D": width, "splits": splits, "BLOCK_N": NODES, "BLOCK_D": block(width)}
-    common |= launch(width)
+    convolution, plain = _convolution_launch(psi, nodes), launch(width)
     parts = power_of_two(splits)
     stride = sums.stride(0)
-    norm_sums[(splits,)](gradient, kept[-1, 2], moments[-1, 1], sums[0, -1, 2], stride, filled, **common)
+    norm_sums[(splits,)](gradient, kept[-1, 2], moments[-1, 1], sums[0, -1, 2], stride, filled, **common, **plain)
     incoming = gradient
     for number in range(layers - 1, -1, -1):
         each, (y, t, v) = blocks[number], kept[number]
@@ -285,6 +299,7 @@ def _backward(
             seed,
             **settings.drops(2 * number + 1),
             **common,
+            **plain,
             H=hidden,
             PRECISION=settings.precision,
             BLOCK_H=_hidden_tile(width, hidden),
@@ -312,6 +327,7 @@ def _backward(
             seed,
             **settings.drops(2 * number),
             **common,
+            **plain,
             PRECISION=settings.precision,
             PARTS=parts,
         )
@@ -333,13 +349,13 @@ def _backward(
             pull,
             filled,
             **common,
+            **convolution,
             NORM=number > 0,
-            CHUNK=CHUNK,
         )
         incoming = pull
     with beside(sums, narrow, wide):
         gradients = _field_gradients(sums.sum(0), narrow, wide)
-    return pull, gradient_psi, gradients
+    return pull, gradient_psi[..., :width], gradients
 
 
 def _field_gradients(sums: Tensor, narrow: Tensor, wide: Tensor) -> list[Tensor]:

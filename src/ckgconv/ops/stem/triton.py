@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.fused import block, launch, power_of_two, product_precision, programs
+from ckgconv.ops.fused import block, launch, power_of_two, product_precision, programs, tall
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, row_moments
 from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm
 
-ROWS = 64
 PROGRAMS = 128  # more parts would cost more to add up than they save
+MANY = 2**16  # rows, from which on a program is given all that a multiprocessor can hold
 
 
 def stem(
@@ -73,11 +73,23 @@ class Stem(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         x, attributes = x.float().contiguous(), attributes.float().contiguous()
         (rows, channels), width = x.shape, weight.shape[0]
-        splits = _splits(x)
+        tile, options = _tile(rows, width)
+        splits = _splits(x, tile)
         moments, moments_out = x.new_empty(3, channels), x.new_empty(3, width)
         parts, parts_out = x.new_empty(3, splits, channels), x.new_empty(3, splits, width)
         weighted = row_weight is not None
-        row_moments[(splits,)](x, parts, row_weight, filled, splits, channels, weighted, ROWS, block(channels))
+        row_moments[(splits,)](
+            x,
+            parts,
+            row_weight,
+            filled,
+            splits,
+            K=channels,
+            PITCH=channels,
+            WEIGHTED=weighted,
+            BLOCK_K=block(channels),
+            **tall(rows, channels),
+        )
         features = x.new_empty(rows, width)
         forward_stage[(1, splits)](
             x,
@@ -109,6 +121,8 @@ class Stem(torch.autograd.Function):
             splits,
             K=channels,
             D=width,
+            K_PITCH=channels,
+            D_PITCH=width,
             WEIGHTED=weighted,
             ACT=False,
             BIAS=False,
@@ -117,14 +131,14 @@ class Stem(torch.autograd.Function):
             GIVEN=False,
             TRACK=True,
             PRECISION=settings.precision,
-            BLOCK_R=ROWS,
+            BLOCK_R=tile,
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
-            **launch(width),
+            **options,
         )
         e = torch.empty_like(features)
-        apply_norm[(-(-rows // ROWS),)](
+        apply_norm[(min(-(-rows // 64), programs(x, 4)),)](
             features,
             parts_out,
             moments_out,
@@ -136,12 +150,12 @@ class Stem(torch.autograd.Function):
             filled,
             settings.epsilon,
             rows,
-            width,
-            splits,
+            D=width,
+            splits=splits,
             GIVEN=False,
             WEIGHTED=weighted,
-            TILE=ROWS,
-            BLOCK_N=ROWS,
+            TILE=tile,
+            BLOCK_N=64,
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
         )
@@ -156,7 +170,8 @@ class Stem(torch.autograd.Function):
         x, features, scale, shift, weight, scale_out, row_weight, filled, moments, moments_out = ctx.saved_tensors
         gradient = gradient.contiguous()
         channels, width = x.shape[1], weight.shape[0]
-        splits = _splits(x)
+        tile, options = _tile(x.shape[0], width)
+        splits = _splits(x, tile)
         sizes = [weight.numel(), width, 2 * channels, 2 * width]
         parts = x.new_empty(splits, sum(sizes))
         linear, bias, sums, sums_out = parts.split(sizes, dim=1)
@@ -168,10 +183,11 @@ class Stem(torch.autograd.Function):
             parts.stride(0),
             filled,
             ctx.settings.epsilon,
-            width,
-            splits,
-            BLOCK_N=ROWS,
+            D=width,
+            splits=splits,
+            BLOCK_N=tile,
             BLOCK_D=block(width),
+            num_warps=options["num_warps"],
         )
         carried = torch.zeros_like(features)
         pulled = torch.empty_like(x)
@@ -205,6 +221,8 @@ class Stem(torch.autograd.Function):
             splits,
             K=channels,
             D=width,
+            K_PITCH=channels,
+            D_PITCH=width,
             WEIGHTED=row_weight is not None,
             ACT=False,
             THROUGH_NORM=True,
@@ -213,11 +231,11 @@ class Stem(torch.autograd.Function):
             WRITE_CARRY=True,
             DROP=False,
             PRECISION=ctx.settings.precision,
-            BLOCK_R=ROWS,
+            BLOCK_R=tile,
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
-            **launch(width),
+            **options,
         )
         linear, _, sums, sums_out = parts.sum(0).split(sizes)
         shift_sum, scale_sum = sums.view(2, *scale.shape)
@@ -226,5 +244,12 @@ class Stem(torch.autograd.Function):
         return None, carried, scale_sum, shift_sum, linear, scale_out_sum, shift_out_sum, None, None, None
 
 
-def _splits(x: Tensor) -> int:
-    return max(1, min(programs(x, 1), PROGRAMS, -(-x.shape[0] // ROWS)))
+def _tile(rows: int, width: int) -> tuple[int, dict[str, int]]:
+    """Rows of a tile, and the options of a launch: parts are few, so many rows need many warps in each program."""
+    if rows <= MANY:
+        return 64, launch(width)
+    return 128 if width <= 64 else 64, {**launch(width), "num_warps": 16}
+
+
+def _splits(x: Tensor, tile: int) -> int:
+    return max(1, min(programs(x, 1), PROGRAMS, -(-x.shape[0] // tile)))
