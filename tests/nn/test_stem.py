@@ -4,7 +4,7 @@ from graphs_for_tests import packed, random_edges
 from torch.nn import functional as F
 
 from ckgconv import InputError
-from ckgconv.nn.stem import Mix, NodeStem, PairStem
+from ckgconv.nn.stem import Mix, NodeStem, PairStem, on_edges
 from ckgconv.pairs import Encoding
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -43,3 +43,17 @@ def test_concatenation_is_literal():
     assert not list(Mix(4, 4, "sum", embedded=True).parameters())
     with pytest.raises(InputError, match="combine is 'product'"):
         Mix(4, 3, "product")
+
+
+def test_edges_without_attributes_are_counted():
+    """One vector for every edge: the same rows, and the same gradient, as adding it edge by edge."""
+    edge_row = torch.tensor([0, 3, 3, 1, 0])
+    vector = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    found = on_edges(edge_row, vector.expand(5, -1), 6)
+    expected = on_edges(edge_row, vector.expand(5, -1) + 0.0, 6)
+    torch.testing.assert_close(found, expected)
+    pulled = torch.randn(6, 4, dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda v: on_edges(edge_row, v.expand(5, -1), 6), (vector,))
+    (mine,) = torch.autograd.grad((found * pulled).sum(), vector)
+    (theirs,) = torch.autograd.grad((expected * pulled).sum(), vector)
+    torch.testing.assert_close(mine, theirs)

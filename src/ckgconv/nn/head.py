@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
-from ckgconv.ops.pyramid import pyramid
+from ckgconv.ops.fused import fused
 
 Pooling = Literal["sum", "mean", "none"]
 
@@ -61,7 +61,16 @@ class PyramidHead(nn.Module):
             linear.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        return pyramid(x, [field for linear in self.linears for field in (linear.weight, linear.bias)])
+        if fused(x):
+            from ckgconv.ops.pyramid import triton as kernels
+
+            fields = [field for linear in self.linears for field in (linear.weight, linear.bias)]
+            if kernels.applies(x, fields):
+                return kernels.pyramid(x, fields)
+        *hidden, last = self.linears
+        for linear in hidden:
+            x = F.gelu(linear(x))
+        return last(x)
 
 
 class NormalisedHead(nn.Module):

@@ -21,6 +21,7 @@ from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinat
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.fused import fused
+from ckgconv.ops.lookup import counted
 from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
 
@@ -105,9 +106,10 @@ class PairStem(nn.Module):
     ) -> Tensor:
         """edge_row [E] and embedded edge_attributes [E, D] lie on real edges; those of parallel edges add up."""
         rows = pairs.coordinates.shape[0]
-        attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
         if edge_row is not None and edge_attributes is not None:
-            attributes = attributes.index_add_(0, edge_row, edge_attributes.to(attributes.dtype))
+            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
+        else:
+            attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
         if isinstance(self.encoder, RandomWalkEncoder) and runs_fused(self, self.mix, degree):
             if self.position is not None and position is not None:
                 attributes = attributes + self.position(position, pairs)
@@ -119,6 +121,16 @@ class PairStem(nn.Module):
         if self.position is not None and position is not None:
             features = features + self.position(position, pairs)
         return self.norm(features, pairs.row_weight)
+
+
+def on_edges(edge_row: Tensor, edge_attributes: Tensor, rows: int) -> Tensor:
+    """Attributes [E, D] of edges on their rows [E] of all pairs, zero elsewhere: [R, D]."""
+    if edge_row.shape[0] and edge_attributes.stride(0) == 0:
+        # One vector for all edges: counts of 4 bytes are added up in place of rows.
+        ones = edge_attributes.new_ones(edge_row.shape[0])
+        return counted(ones.new_zeros(rows).index_add_(0, edge_row, ones), edge_attributes[0])
+    zeros = edge_attributes.new_zeros(rows, edge_attributes.shape[1])
+    return zeros.index_add_(0, edge_row, edge_attributes)
 
 
 def runs_fused(module: nn.Module, mix: "Mix", x: Tensor) -> bool:

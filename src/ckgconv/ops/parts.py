@@ -190,7 +190,8 @@ def kept(seed, rows, threshold, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     key = scrambled(seed.to(tl.uint32))
     other = scrambled(key + 0x9E3779B9)
     place = (rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]).to(tl.uint32)
-    bits = (place + key) * 0x7FEB352D
+    bits = (place // 2 + key) * 0x7FEB352D
     bits = (bits ^ (bits >> 15)) + other
     bits = (bits ^ (bits >> 16)) * 0x846CA68B
-    return (bits ^ (bits >> 16)) < (threshold.to(tl.uint32) << 16)
+    bits = bits ^ (bits >> 16)
+    return tl.where(place % 2 == 0, bits & 0xFFFF, bits >> 16) < threshold.to(tl.uint32)

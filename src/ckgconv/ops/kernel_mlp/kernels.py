@@ -45,6 +45,25 @@ def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
 
 
 @triton.jit
+def dropped(
+    values,
+    seed,
+    row,
+    threshold,
+    factor,
+    dropped_rows,
+    SPARES: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Dropout of a tile [ROWS, COLUMNS]; where it SPARES some, rows from `dropped_rows` on stay as they are."""
+    result = tl.where(kept(seed, row, threshold, ROWS, COLUMNS), values * factor, 0.0)
+    if SPARES:
+        result = tl.where((row < dropped_rows)[:, None], result, values)
+    return result
+
+
+@triton.jit
 def row_moments(
     x,
     parts,
@@ -114,6 +133,7 @@ def forward_stage(
     BIAS: tl.constexpr,
     RESIDUAL: tl.constexpr,
     DROP: tl.constexpr,
+    SPARES: tl.constexpr,
     GIVEN: tl.constexpr,
     TRACK: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -166,8 +186,7 @@ def forward_stage(
             active = gelu(active, storage == tl.bfloat16)
         out = tl.dot(active.to(storage), matrix, input_precision=PRECISION) + offset[None, :]
         if DROP:
-            keep = kept(seed_value, row, threshold, BLOCK_R, BLOCK_D) | (row >= dropped_rows)[:, None]
-            out = tl.where(keep, tl.where(row >= dropped_rows, 1.0, factor)[:, None] * out, 0.0)
+            out = dropped(out, seed_value, row, threshold, factor, dropped_rows, SPARES, BLOCK_R, BLOCK_D)
         target = row[:, None] * D_PITCH + outer[None, :]
         inside = real[:, None] & (outer < D_PITCH)[None, :]
         if RESIDUAL:
@@ -175,11 +194,13 @@ def forward_stage(
         tl.store(y + target, out.to(storage), mask=inside)
         if TRACK:
             centred = tl.where(real[:, None], out - around[None, :], 0.0)
-            weight = row_weights(row_weight, row, real, WEIGHTED)
-            total_y += tl.sum(weight, axis=0)
             weighted = centred
             if WEIGHTED:
+                weight = row_weights(row_weight, row, real, WEIGHTED)
+                total_y += tl.sum(weight, axis=0)
                 weighted = centred * weight[:, None]
+            else:
+                total_y += tl.minimum(rows - start, BLOCK_R).to(tl.float32)
             sums += weighted
             squares += weighted * centred
     if TRACK:
@@ -229,6 +250,7 @@ def backward_stage(
     ADD_CARRY: tl.constexpr,
     WRITE_CARRY: tl.constexpr,
     DROP: tl.constexpr,
+    SPARES: tl.constexpr,
     PRECISION: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_K: tl.constexpr,
@@ -244,11 +266,11 @@ def backward_stage(
         total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
         root_y = 1.0 / tl.sqrt(variance_y + epsilon)
         slope_y = tl.load(y_scale + group * D + outer, mask=outer < D, other=0.0) * root_y
-        # G = slope g - w (constant + factor (y - μ)).
-        sum_g = read_sums(g_sums + group * D, splits, part_stride, D, outer, PARTS)
+        # G = slope g + w (constant + factor y).
+        sum_y = read_sums(g_sums + group * D, splits, part_stride, D, outer, PARTS)
         sum_gy = read_sums(g_sums + groups * D + group * D, splits, part_stride, D, outer, PARTS)
-        constant = slope_y * sum_g / tl.maximum(total_y, TINY)
-        factor_y = slope_y * root_y * sum_gy / tl.maximum(total_y, TINY)
+        factor_y = -slope_y * root_y * sum_gy / tl.maximum(total_y, TINY)
+        constant = -slope_y * sum_y / tl.maximum(total_y, TINY) - mean_y * factor_y
     _, mean, variance = read_moments(x_moments + group * K, groups * K, K, inner)
     root = 1.0 / tl.sqrt(variance + epsilon)
     gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
@@ -263,9 +285,12 @@ def backward_stage(
     gx += group.to(tl.int64) * group_stride
     seed_value = tl.load(seed) + draw * groups + group
     gradient_linear = tl.zeros([BLOCK_D, BLOCK_K], tl.float32)
-    gradient_bias = tl.zeros([BLOCK_D], tl.float32)
-    sum_x = tl.zeros([BLOCK_K], tl.float32)
-    sum_xx = tl.zeros([BLOCK_K], tl.float32)
+    # Summed over tiles first: the rows of one tile lie in different threads.
+    gradient_bias = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
+    sum_g = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
+    sum_gx = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
+    slope_x = gamma * root
+    moved = beta - mean * slope_x
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
@@ -273,10 +298,10 @@ def backward_stage(
         inside = real[:, None] & (outer < D_PITCH)[None, :]
         pull = tl.load(g + target, mask=inside, other=0.0).to(tl.float32)
         if THROUGH_NORM:
-            centred_y = tl.load(y + target, mask=inside, other=0.0).to(tl.float32) - mean_y[None, :]
-            shared = centred_y * factor_y[None, :] + constant[None, :]
-            weight = row_weights(row_weight, row, real, WEIGHTED)
-            pull = pull * slope_y[None, :] - shared * weight[:, None]
+            shared = tl.load(y + target, mask=inside, other=0.0).to(tl.float32) * factor_y[None, :] + constant[None, :]
+            if WEIGHTED:
+                shared *= row_weights(row_weight, row, real, WEIGHTED)[:, None]
+            pull = tl.where(real[:, None], pull * slope_y[None, :] + shared, 0.0)
         if D_PITCH > D:
             # Whoever wrote the gradient of the output may have left something behind the channels.
             pull = tl.where((outer < D)[None, :], pull, 0.0)
@@ -285,28 +310,32 @@ def backward_stage(
         if WRITE_CARRY:
             tl.store(carry + target, pull.to(storage), mask=inside)
         if DROP:
-            keep = kept(seed_value, row, threshold, BLOCK_R, BLOCK_D) | (row >= dropped_rows)[:, None]
-            pull = tl.where(keep, tl.where(row >= dropped_rows, 1.0, factor)[:, None] * pull, 0.0)
+            pull = dropped(pull, seed_value, row, threshold, factor, dropped_rows, SPARES, BLOCK_R, BLOCK_D)
         if not PLAIN:
-            gradient_bias += tl.sum(pull, axis=0)
+            gradient_bias += pull
         pulled = pull.to(storage)
         place = row[:, None] * K_PITCH + inner[None, :]
         there = real[:, None] & (inner < K_PITCH)[None, :]
-        centred = tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]
-        active = centred * (gamma * root)[None, :] + beta[None, :]
+        values = tl.load(x + place, mask=there, other=0.0).to(tl.float32)
+        active = values * slope_x[None, :] + moved[None, :]
         back = tl.dot(pulled, matrix, input_precision=PRECISION)
         if ACT:
             active, slope = gelu_and_slope(active, back, storage == tl.bfloat16)
             back = back * slope
         gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
         tl.store(gx + place, back.to(storage), mask=there)
-        sum_x += tl.sum(back, axis=0)
-        sum_xx += tl.sum(back * centred, axis=0)
+        sum_g += back
+        sum_gx += back * values
     parts = split * part_stride
     tl.store(linear_parts + parts + group * D * K + cell, gradient_linear, mask=real_cell)
-    tl.store(bias_parts + parts + group * D + outer, gradient_bias, mask=outer < D)
-    tl.store(gx_sums + parts + group * K + inner, sum_x, mask=inner < K)
-    tl.store(gx_sums + parts + groups * K + group * K + inner, sum_xx * root, mask=inner < K)
+    if not PLAIN:
+        tl.store(bias_parts + parts + group * D + outer, tl.sum(gradient_bias, axis=0), mask=outer < D)
+    else:
+        tl.store(bias_parts + parts + group * D + outer, tl.zeros([BLOCK_D], tl.float32), mask=outer < D)
+    total_g = tl.sum(sum_g, axis=0)
+    total_gx = (tl.sum(sum_gx, axis=0) - mean * total_g) * root
+    tl.store(gx_sums + parts + group * K + inner, total_g, mask=inner < K)
+    tl.store(gx_sums + parts + groups * K + group * K + inner, total_gx, mask=inner < K)
 
 
 @triton.jit

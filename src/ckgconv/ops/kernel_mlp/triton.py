@@ -65,12 +65,12 @@ class Settings(NamedTuple):
     storage: torch.dtype
     precision: str
 
-    def drops(self, number: int, last: int) -> dict[str, Any]:
-        """Arguments of the dropout behind stage `number`."""
+    def drops(self, number: int, last: int, rows: int) -> dict[str, Any]:
+        """Arguments of the dropout of so many rows behind stage `number`."""
         probability = self.kernel_dropout if number == last else self.mlp_dropout * (number % 2)
         level, factor = threshold(probability)
         arguments = {"draw": number, "threshold": level, "factor": factor, "dropped_rows": self.dropped_rows}
-        return {**arguments, "DROP": probability > 0}
+        return {**arguments, "DROP": probability > 0, "SPARES": self.dropped_rows < rows}
 
 
 def kernel_mlp(
@@ -229,7 +229,7 @@ def _forward(
             row_weight,
             filled,
             seed,
-            **settings.drops(number, last),
+            **settings.drops(number, last, rows),
             epsilon=settings.epsilon,
             splits=splits,
             K=narrow,
@@ -306,7 +306,7 @@ def _backward(
             row_weight,
             filled,
             seed,
-            **settings.drops(number, last),
+            **settings.drops(number, last, rows),
             epsilon=settings.epsilon,
             splits=splits,
             K=narrow,
