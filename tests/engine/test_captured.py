@@ -33,14 +33,24 @@ def learner_of(chosen, precision="32"):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_twenty_steps_follow_the_plain_path(name, monkeypatch):
-    chosen = without_dropout(name)
+    follows_the_plain_path(without_dropout(name), monkeypatch)
+
+
+def test_twenty_steps_with_positive_kernels(monkeypatch):
+    chosen = without_dropout("zinc")
+    kernel = replace(chosen.model.kernel, constraint="softmax")
+    follows_the_plain_path(replace(chosen, model=replace(chosen.model, kernel=kernel)), monkeypatch)
+
+
+def follows_the_plain_path(chosen, monkeypatch):
     captured = learner_of(chosen)
     assert captured.captures
     torch.manual_seed(1)
     found = torch.tensor([loss for _, loss in captured_losses(captured)])
     score = evaluate(captured, "val")
 
-    for module in ("nn.kernel", "nn.stack", "nn.stem", "engine.learner", "engine.optim", "ops.lookup"):
+    rooms = ("nn.kernel", "nn.stack", "nn.stem", "nn.head", "engine.learner", "engine.optim")
+    for module in (*rooms, "ops.lookup", "ops.absolute"):
         monkeypatch.setattr(f"ckgconv.{module}.fused", lambda x: False)
     plain = learner_of(chosen)
     assert not plain.captures

@@ -28,7 +28,11 @@ def test_every_grid_runs_and_reports(name, tmp_path):
     report = STUDIES[name].run(options)
     assert all(len(row) == len(report.columns) for row in report.rows)
     assert "2 epochs, shortened" in report.columns[2]
-    assert "Shortened from 100 to 2 epochs" in report.notes[-1]
+    assert "Shortened from 100 to 2 epochs" in report.notes[-2]
+    assert "t-test against" in report.notes[-1]
+    best = [row for row in report.rows if row[3] is None]
+    assert best
+    assert all(0 <= row[3] <= 1 for row in report.rows if row not in best)
     assert all(len(runs) == 2 for runs in report.values.values())
     assert report.seeds == (0, 1)
     folders = sorted(path.name for path in tmp_path.iterdir())
@@ -42,6 +46,12 @@ def test_finished_runs_are_read_again(tmp_path):
     second = STUDIES["degree"].run(options)
     assert [row[:4] for row in first.rows] == [row[:4] for row in second.rows]
     assert times == {path: path.stat().st_mtime_ns for path in times}
+
+
+def test_the_published_recipe_is_trained_once_for_all_studies(tmp_path):
+    options = Options(seeds=(0,), epochs=2, device="cpu", keep=tmp_path)
+    rows = sum(len(STUDIES[name].run(options).rows) for name in ("normalisation", "degree", "flexibility"))
+    assert len(list(tmp_path.iterdir())) == rows - 2
 
 
 def test_the_warm_up_shortens_with_the_epochs():

@@ -16,7 +16,7 @@ import torch
 from ckgconv.files import write_text, write_whole
 from ckgconv.recipe import Recipe
 
-PACKAGES = ("ckgconv", "torch", "torch_geometric", "lightning", "torchmetrics", "numpy")
+PACKAGES = ("ckgconv", "torch", "torch_geometric", "lightning", "torchmetrics", "numpy", "scipy")
 COLUMNS = ("epoch", "train_loss", "val", "lr", "seconds")
 
 

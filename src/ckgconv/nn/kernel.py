@@ -94,7 +94,9 @@ class Kernel(nn.Module):
 
     def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
         if self.runs_fused(pair_features):
-            return tuple(split_rows(psi, pairs) for psi in self.all_layers(pair_features, pairs).unbind(0))
+            stacked = self.all_layers(pair_features, pairs).unbind(0)
+            free = self.constraint == "none"
+            return tuple(split_rows(psi, pairs) if free else self._constrain(psi, pairs) for psi in stacked)
         if self.runs_on_cpu(pair_features, pairs):
             return tuple(self._on_cpu(pair_features, pairs))
         first = self.blocks[0].norm_in if len(self.blocks) else self.norm
@@ -115,12 +117,12 @@ class Kernel(nn.Module):
         return iter(self(pair_features, pairs))
 
     def runs_fused(self, pair_features: Tensor) -> bool:
-        """Whether `all_layers` can be called: batch norms, no constraint, and gradients in training only."""
-        plain = isinstance(self.norm, WeightedBatchNorm) and self.constraint == "none" and not several_processes()
+        """Whether `all_layers` can be called: batch norms, and gradients in training only."""
+        plain = isinstance(self.norm, WeightedBatchNorm) and not several_processes()
         return plain and fused(pair_features) and (self.training or not torch.is_grad_enabled())
 
     def all_layers(self, pair_features: Tensor, pairs: Pairs) -> Tensor:
-        """ψ [L, R, C] of all layers by fused kernels; rows of padding are not written."""
+        """ψ [L, R, C] of all layers by fused kernels, before its constraint; rows of padding are not written."""
         from ckgconv.ops.kernel_mlp import triton as kernels
 
         assert isinstance(self.norm, WeightedBatchNorm)
@@ -138,7 +140,8 @@ class Kernel(nn.Module):
             pairs.filled,
             draw_seed(pair_features.device),
             self.blocks[0].dropout if len(self.blocks) else 0.0,
-            self.kernel_dropout,
+            # Behind a constraint where there is one.
+            self.kernel_dropout if self.constraint == "none" else 0.0,
             pairs.num_pairs,
             self.norm.epsilon,
         )

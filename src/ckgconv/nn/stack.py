@@ -33,7 +33,7 @@ def run_blocks(
         for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
         return h
-    if isinstance(kernel, Kernel) and kernel.runs_fused(pair_features):
+    if isinstance(kernel, Kernel) and kernel.constraint == "none" and kernel.runs_fused(pair_features):
         stacked = kernel.all_layers(pair_features, pairs)
     else:
         stacked = _stacked(kernel(pair_features, pairs), pairs)

@@ -41,7 +41,7 @@ def support(options: Options) -> Report:
     base = recipe("zinc")
     variants = [Variant(f"{hops}-hop", changed(base, support=hops), test, cost) for hops, (test, cost) in paper.items()]
     variants.append(Variant("full", base, (0.059, 0.003), (35.4, 2148)))
-    return _study("support", variants, options, _support_title)
+    return _study(variants, options, _support_title)
 
 
 def kernel_depth(options: Options) -> Report:
@@ -55,7 +55,7 @@ def kernel_depth(options: Options) -> Report:
         Variant(f"{blocks} blocks", changed(recipe(name), {"blocks": blocks}, width=DEPTH_WIDTHS[blocks]), test)
         for blocks, test in paper[name].items()
     ]
-    return _study("kernel-depth", variants, options, _compared("0 blocks", "a linear kernel", "an MLP kernel"))
+    return _study(variants, options, _compared("0 blocks", "a linear kernel", "an MLP kernel"))
 
 
 def pe(options: Options) -> Report:
@@ -67,7 +67,7 @@ def pe(options: Options) -> Report:
         Variant("SPD", changed(base, encoding="spd"), (0.072, 0.003)),
         Variant("pair-RWSE", changed(base, encoding="pair_rwse"), (0.081, 0.002)),
     ]
-    return _study("pe", variants, options, lambda outcomes: f"{best_of(outcomes).variant.label} is the best encoding")
+    return _study(variants, options, lambda outcomes: f"{best_of(outcomes).variant.label} is the best encoding")
 
 
 def flexibility(options: Options) -> Report:
@@ -82,9 +82,7 @@ def flexibility(options: Options) -> Report:
     ]
     grit = {"zinc": "0.059 ± 0.002", "pattern": "87.196 ± 0.076 %"}[name]
     note = f"GRIT, whose attention is a dynamic blurring kernel, is published with {grit}."
-    return _study(
-        "flexibility", variants, options, _compared("blurring", "a positive kernel", "a kernel of any sign"), note
-    )
+    return _study(variants, options, _compared("blurring", "a positive kernel", "a kernel of any sign"), note)
 
 
 def normalisation(options: Options) -> Report:
@@ -94,7 +92,7 @@ def normalisation(options: Options) -> Report:
         Variant("BatchNorm", base, (0.059, 0.003)),
         Variant("LayerNorm", changed(base, {"norm": "layer"}, norm="layer")),
     ]
-    return _study("normalisation", variants, options, _compared("LayerNorm", "LayerNorm", "BatchNorm"))
+    return _study(variants, options, _compared("LayerNorm", "LayerNorm", "BatchNorm"))
 
 
 def degree(options: Options) -> Report:
@@ -105,17 +103,16 @@ def degree(options: Options) -> Report:
         Variant("coordinates (Eq. 8)", changed(base, degree_scaler="coordinates")),
         Variant("none", changed(base, degree_scaler="none")),
     ]
-    return _study("degree", variants, options, _compared("none", "no degree scaler", "a degree scaler"))
+    return _study(variants, options, _compared("none", "no degree scaler", "a degree scaler"))
 
 
 def _study(
-    name: str,
     variants: list[Variant],
     options: Options,
     title: Callable[[list[Outcome]], str],
     *notes: str,
 ) -> Report:
-    outcomes = run_grid(variants, options, name)
+    outcomes = run_grid(variants, options)
     return grid_report(title(outcomes), outcomes, options, notes)
 
 

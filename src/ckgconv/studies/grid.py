@@ -1,12 +1,15 @@
 """A grid of recipes × seeds, each a run that is kept and resumed: what the ablations share.
 
+Runs are kept by recipe, not by study: the published recipe, which is a row of nearly every table, is trained once.
 A shortened protocol (`--epochs`) shortens the warm-up by the same factor and says so in the title of its column.
 
 Legend: V variants, S seeds.
 """
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from statistics import mean, pstdev
 from typing import Any
@@ -17,6 +20,7 @@ from matplotlib.figure import Figure
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe
 from ckgconv.studies.report import Cell, Options, Report, new_figure
+from ckgconv.studies.t_test import sample, t_test
 from ckgconv.tasks.metrics import HIGHER_IS_BETTER
 
 SEEDS = (0, 1, 2, 3)
@@ -55,9 +59,9 @@ class Outcome:
         return max(record["peak_memory_mb"] for record in self.records)
 
 
-def run_grid(variants: Sequence[Variant], options: Options, name: str) -> list[Outcome]:
+def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
     """Train every variant with every seed; finished runs are read, interrupted ones resumed."""
-    keep = options.keep or Path("runs") / "studies" / name
+    keep = options.keep or Path("runs") / "studies"
     return [
         Outcome(variant, [_record(variant, seed, options, keep) for seed in options.seeds or SEEDS])
         for variant in variants
@@ -66,7 +70,7 @@ def run_grid(variants: Sequence[Variant], options: Options, name: str) -> list[O
 
 def _record(variant: Variant, seed: int, options: Options, keep: Path) -> dict[str, Any]:
     recipe = shortened(variant.recipe, options.epochs)
-    folder = keep / f"{recipe.data.name}-{variant.label.replace(' ', '-')}-{recipe.training.epochs}-{seed}"
+    folder = keep / f"{recipe.data.name}-{digest(recipe)}-{recipe.training.epochs}-{seed}"
     return train(
         recipe,
         seed,
@@ -76,6 +80,11 @@ def _record(variant: Variant, seed: int, options: Options, keep: Path) -> dict[s
         precision=options.precision,
         data_folder=options.data_dir,
     ).record
+
+
+def digest(recipe: Recipe) -> str:
+    """Eight letters that stand for all values of a recipe."""
+    return sha256(json.dumps(asdict(recipe), sort_keys=True).encode()).hexdigest()[:8]
 
 
 def shortened(recipe: Recipe, epochs: int | None) -> Recipe:
@@ -93,13 +102,14 @@ def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes
     metric = training.metric.upper() if training.metric == "mae" else training.metric.replace("_", " ")
     epochs = options.epochs or training.epochs
     protocol = f"ours ({epochs} epochs" + (", shortened)" if options.epochs else ")")
-    columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "parameters", "s/epoch", "MB")
+    reference = best_of(outcomes)
+    columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "p", "parameters", "s/epoch", "MB")
     return Report(
         title=title,
         columns=(*columns, "s/epoch, paper", "MB, paper"),
-        rows=[_row(outcome) for outcome in outcomes],
+        rows=[_row(outcome, reference) for outcome in outcomes],
         figure=_draw(title, outcomes, metric, protocol),
-        notes=(*notes, _protocol(training.epochs, options)),
+        notes=(*notes, _protocol(training.epochs, options), _tested(reference)),
         values={each.variant.label: [_summary(record) for record in each.records] for each in outcomes},
         seeds=options.seeds or SEEDS,
         device="cpu" if outcomes[0].records[0]["device"].startswith("cpu") else "cuda",
@@ -118,13 +128,22 @@ def best_of(outcomes: Sequence[Outcome]) -> Outcome:
     return max(outcomes, key=lambda outcome: sign * mean(outcome.tests))
 
 
-def _row(outcome: Outcome) -> tuple[Cell, ...]:
+def _row(outcome: Outcome, reference: Outcome) -> tuple[Cell, ...]:
     variant = outcome.variant
     seconds, memory = variant.paper_cost or (None, None)
     paper = None if variant.paper is None else f"{variant.paper[0]:.4g} ± {variant.paper[1]:.2g}"
     parameters = outcome.records[0]["parameters"]
     cost = (round(outcome.epoch_seconds, 3), outcome.memory_mb, seconds, memory)
-    return (variant.label, paper, plus_minus(outcome.tests), parameters, *cost)
+    return (variant.label, paper, plus_minus(outcome.tests), probability(outcome, reference), parameters, *cost)
+
+
+def probability(outcome: Outcome, reference: Outcome) -> float | None:
+    """Of a difference like theirs between runs of one variant; None for one run, or where no run differs."""
+    one, other = outcome.tests, reference.tests
+    if outcome is reference or min(len(one), len(other)) < 2 or len({*one}) == len({*other}) == 1:
+        return None
+    metric = outcome.variant.recipe.training.metric
+    return round(t_test(sample(one), sample(other), HIGHER_IS_BETTER[metric]).two_sided, 3)
 
 
 def _summary(record: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +155,11 @@ def _protocol(epochs: int, options: Options) -> str:
     seeds = options.seeds or SEEDS
     short = "" if options.epochs is None else f" Shortened from {epochs} to {options.epochs} epochs, warm-up alike."
     return f"Test metric at the best validation epoch, mean ± s.d. of {len(seeds)} seed(s).{short}"
+
+
+def _tested(reference: Outcome) -> str:
+    runs = len(reference.tests)
+    return f"p: two-sided t-test against {reference.variant.label}, the best mean, {runs} runs each."
 
 
 def _draw(title: str, outcomes: Sequence[Outcome], metric: str, protocol: str) -> Figure:
