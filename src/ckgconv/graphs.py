@@ -85,6 +85,7 @@ class Pairs:
     filled: Tensor | None = None  # [1] int64, rows from there on are padding; None: all rows are real
     sender_ptr: Tensor | None = None  # [N + 1] sender j owns entries sender_ptr[j] … of `sender_rows`
     sender_rows: Tensor | None = None  # [P] rows by sender, then receiver
+    sender_receiver: Tensor | None = None  # [P] receivers of these rows
 
     @property
     def num_pairs(self) -> int:

@@ -15,12 +15,12 @@ POINTERS = {"filled": "*i64", "seed": "*i64"} | dict.fromkeys(
 )
 NUMBERS = {
     **dict.fromkeys(("x_stride", "parts_stride", "parts_plane", "residual_stride", "y_stride", "draw"), "i32"),
-    **dict.fromkeys(("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride"), "i32"),
+    **dict.fromkeys(("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride", "N"), "i32"),
     **dict.fromkeys(("factor", "epsilon", "momentum"), "fp32"),
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
-STAGE["BLOCK_K"] = TILE
+STAGE |= {"SPARES": True, "BLOCK_K": TILE}
 NODE = {**COMMON, "D": WIDTH, "BLOCK_N": 16}
 KERNELS = [
     (kernels.forward_stage, {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}),

@@ -8,7 +8,9 @@ Legend: M rows (nodes or edges), F attribute columns, D width.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from functools import reduce
+from operator import add
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -55,8 +57,7 @@ class TypeEncoder(nn.Module):
 
     def forward(self, attributes: Tensor, rows: int) -> Tensor:
         columns = attributes.unbind(1)
-        embedded: Any = sum(lookup(column, table.weight) for column, table in zip(columns, self.tables, strict=True))
-        return embedded
+        return reduce(add, (lookup(column, table.weight) for column, table in zip(columns, self.tables, strict=True)))
 
 
 class LinearEncoder(nn.Module):

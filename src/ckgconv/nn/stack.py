@@ -98,11 +98,11 @@ def _fields(block: CKGConvBlock, h: Tensor) -> Block:
 def support_lists(batch: GraphBatch) -> Lists:
     """The support by receivers and by senders; sorted here unless the batch brings the order along."""
     pairs = batch.pairs
-    rows, pointer = pairs.sender_rows, pairs.sender_ptr
-    if rows is None or pointer is None:
+    rows, pointer, receiver = pairs.sender_rows, pairs.sender_ptr, pairs.sender_receiver
+    if rows is None or pointer is None or receiver is None:
         rows = torch.argsort(pairs.sender, stable=True)
         nodes = torch.arange(pairs.rowptr.shape[0], device=rows.device)
         pointer = torch.searchsorted(pairs.sender[rows], nodes)
-    receiver = pairs.receiver[rows]
+        receiver = pairs.receiver[rows]
     size = pairs.support_size.float()
     return Lists(pairs.rowptr, pairs.sender, pointer, rows, receiver, size, batch.degree.float())

@@ -216,6 +216,7 @@ def _gathered(
         filled=rows.start[-1:],
         sender_ptr=torch.searchsorted(sorted_sender, node),
         sender_rows=sender_rows,
+        sender_receiver=receiver[sender_rows],
     )
     return pairs, torch.where(edges.real, edge_row, capacity.pairs - 1)
 
@@ -252,4 +253,5 @@ def _global_pairs(
         filled=filled,
         sender_ptr=rowptr,
         sender_rows=transposed,
+        sender_receiver=sender,
     )

@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import fused
 
 
@@ -40,8 +41,8 @@ class Lookup(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
         (index,) = ctx.saved_tensors
-        indicator = index == torch.arange(ctx.size, device=index.device).unsqueeze(-1)
-        with torch.autocast(gradient.device.type, enabled=False):
+        with beside(gradient), torch.autocast(gradient.device.type, enabled=False):
+            indicator = index == torch.arange(ctx.size, device=index.device).unsqueeze(-1)
             return None, indicator.to(gradient.dtype) @ gradient
 
 

@@ -97,6 +97,7 @@ def backward_ffn(
     level,
     factor,
     epsilon,
+    N,
     D: tl.constexpr,
     H: tl.constexpr,
     splits,
@@ -118,9 +119,11 @@ def backward_ffn(
     sum_g = tl.zeros([BLOCK_D], tl.float32)
     sum_gt = tl.zeros([BLOCK_D], tl.float32)
     sum_out = tl.zeros([BLOCK_D], tl.float32)
-    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
+    for start in range(split * BLOCK_N, N, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
+        # Both factors of a matrix's gradient are written for padding too: zeros in one, anything finite in the other.
+        kept = (node < N)[:, None] & real_column[None, :]
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
         pull = through_norm(
@@ -129,11 +132,11 @@ def backward_ffn(
         passed = pull
         if DROP:
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        tl.store(gradient_out + target, pull, mask=inside)
+        tl.store(gradient_out + target, pull, mask=kept)
         sum_out += tl.sum(pull, axis=0)
         standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
         u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
-        tl.store(u_kept + target, u, mask=inside)
+        tl.store(u_kept + target, u, mask=kept)
         for hidden in range(0, H, BLOCK_H):
             inner = hidden + tl.arange(0, BLOCK_H)
             there = (inner < H)[:, None] & real_column[None, :]
@@ -145,7 +148,7 @@ def backward_ffn(
             matrix_out = tl.load(linear_out + cell, mask=real_column[:, None] & (inner < H)[None, :], other=0.0)
             back = tl.dot(pull, matrix_out, input_precision=PRECISION) * slope
             place = node[:, None] * H + inner[None, :]
-            kept_place = real[:, None] & (inner < H)[None, :]
+            kept_place = (node < N)[:, None] & (inner < H)[None, :]
             tl.store(hidden_kept + place, active, mask=kept_place)
             tl.store(gradient_hidden + place, back, mask=kept_place)
             passed = tl.dot(back, matrix_in, passed, input_precision=PRECISION)
@@ -183,6 +186,7 @@ def backward_projection(
     level,
     factor,
     epsilon,
+    N,
     D: tl.constexpr,
     splits,
     DROP: tl.constexpr,
@@ -202,9 +206,10 @@ def backward_projection(
     sum_first = tl.zeros([BLOCK_D], tl.float32)
     sum_second = tl.zeros([BLOCK_D], tl.float32)
     sum_out = tl.zeros([BLOCK_D], tl.float32)
-    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
+    for start in range(split * BLOCK_N, N, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
+        kept = (node < N)[:, None] & real_column[None, :]
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
         pull = through_norm(
@@ -213,14 +218,14 @@ def backward_projection(
         tl.store(residual + target, pull, mask=inside)
         if DROP:
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        tl.store(gradient_out + target, pull, mask=inside)
+        tl.store(gradient_out + target, pull, mask=kept)
         sum_out += tl.sum(pull, axis=0)
         back = tl.dot(pull, matrix, input_precision=PRECISION)
         values = tl.load(y + target, mask=inside, other=0.0)
         root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
         size = tl.maximum(tl.load(support_size + node, mask=real, other=1.0), 1.0)
         scaler = first[None, :] + root[:, None] * second[None, :]
-        tl.store(scaled_kept + target, values * scaler, mask=inside)
+        tl.store(scaled_kept + target, values * scaler, mask=kept)
         tl.store(gy + target, back * scaler / size[:, None], mask=inside)
         product = tl.where(inside, back * values, 0.0)
         sum_first += tl.sum(product, axis=0)

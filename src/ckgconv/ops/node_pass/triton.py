@@ -261,9 +261,9 @@ def _backward(
     splits = _splits(nodes)
     gradient_psi = torch.empty(*psi.shape[:2], psi.stride(1), dtype=psi.dtype, device=psi.device)
     sums = torch.empty(splits, layers, SUMS, width, device=x.device)
-    # Both factors of each matrix's gradient for all blocks; zero beyond the filled nodes: products sum over them.
-    narrow = torch.zeros(4, layers, nodes, width, device=x.device)
-    wide = torch.zeros(2, layers, nodes, hidden, device=x.device)
+    # Both factors of each matrix's gradient for all blocks.
+    narrow = torch.empty(4, layers, nodes, width, device=x.device)
+    wide = torch.empty(2, layers, nodes, hidden, device=x.device)
     out_kept, u_kept, projected_kept, scaled_kept = narrow
     hidden_kept, gradient_hidden = wide
     pull, residual, gy = torch.zeros(3, nodes, width, device=x.device)
@@ -300,6 +300,7 @@ def _backward(
             **settings.drops(2 * number + 1),
             **common,
             **plain,
+            N=nodes,
             H=hidden,
             PRECISION=settings.precision,
             BLOCK_H=_hidden_tile(width, hidden),
@@ -328,6 +329,7 @@ def _backward(
             **settings.drops(2 * number),
             **common,
             **plain,
+            N=nodes,
             PRECISION=settings.precision,
             PARTS=parts,
         )

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import block, launch, power_of_two, product_precision, programs, tall
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, row_moments
 from ckgconv.ops.node_pass.backward import norm_sums
@@ -239,7 +240,8 @@ class Stem(torch.autograd.Function):
             PARTS=power_of_two(splits),
             **options,
         )
-        linear, _, sums, sums_out = parts.sum(0).split(sizes)
+        with beside(parts):
+            linear, _, sums, sums_out = parts.sum(0).split(sizes)
         shift_sum, scale_sum = sums.view(2, *scale.shape)
         shift_out_sum, scale_out_sum = sums_out.view(2, *scale_out.shape)
         linear = linear.view_as(weight)
