@@ -4,7 +4,8 @@ from graphs_for_tests import packed, random_edges
 from torch.nn import functional as F
 
 from ckgconv import InputError
-from ckgconv.nn.stem import Mix, NodeStem, PairStem, on_edges
+from ckgconv.nn.encoders import ConstantEncoder, LinearEncoder
+from ckgconv.nn.stem import Mix, NodeStem, PairStem
 from ckgconv.pairs import Encoding
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -45,15 +46,17 @@ def test_concatenation_is_literal():
         Mix(4, 3, "product")
 
 
-def test_edges_without_attributes_are_counted():
-    """One vector for every edge: the same rows, and the same gradient, as adding it edge by edge."""
-    edge_row = torch.tensor([0, 3, 3, 1, 0])
-    vector = torch.randn(4, dtype=torch.float64, requires_grad=True)
-    found = on_edges(edge_row, vector.expand(5, -1), 6)
-    expected = on_edges(edge_row, vector.expand(5, -1) + 0.0, 6)
+@pytest.mark.parametrize("kind", [lambda: LinearEncoder(2, 4), lambda: ConstantEncoder(4)], ids=["linear", "constant"])
+def test_factors_of_edge_attributes_give_the_same_features(kind):
+    """Summed on rows before the product, positions in the same product: values and gradients stay."""
+    encoder, encoding = kind(), Encoding("rrwp", 2, 0, "global")
+    stem = PairStem(encoding, 4, position_channels=2)
+    pairs = encoding.pairs(GRAPHS, encoding.coordinates(GRAPHS, torch.float64), torch.float64)
+    row, raw, position = torch.tensor([3, 3, 7]), torch.randn(3, 2), torch.rand(6, 2)
+    parameters, pulled = [*encoder.parameters(), *stem.parameters()], torch.randn(36, 4)
+    expected = stem(pairs, DEGREE, row, encoder(raw, 3), position)
+    found = stem(pairs, DEGREE, row, encoder.factors(raw, 3), position)
     torch.testing.assert_close(found, expected)
-    pulled = torch.randn(6, 4, dtype=torch.float64)
-    assert torch.autograd.gradcheck(lambda v: on_edges(edge_row, v.expand(5, -1), 6), (vector,))
-    (mine,) = torch.autograd.grad((found * pulled).sum(), vector)
-    (theirs,) = torch.autograd.grad((expected * pulled).sum(), vector)
-    torch.testing.assert_close(mine, theirs)
+    wanted = torch.autograd.grad((expected * pulled).sum(), parameters)
+    for mine, theirs in zip(torch.autograd.grad((found * pulled).sum(), parameters), wanted, strict=True):
+        torch.testing.assert_close(mine, theirs)

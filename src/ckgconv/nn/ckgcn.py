@@ -18,13 +18,14 @@ from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.conv import KernelConvolution
-from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, TypeEncoder
+from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, Projected, TypeEncoder
 from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
 from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
 from ckgconv.ops.beside import beside, together
+from ckgconv.ops.fused import fused
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
 from ckgconv.recipes import check_recipe
@@ -108,12 +109,19 @@ class CKGCN(nn.Module):
             with beside():
                 attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
                 h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
-            edge_attributes = None
-            if self.edge_encoder is not None:
-                edge_attributes = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
+            edge_attributes = self._edge_attributes(batch)
             pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
         together(h)
         return run_blocks(self.blocks, self.kernel, h, pair_features, batch)
+
+    def _edge_attributes(self, batch: GraphBatch) -> Tensor | Projected | None:
+        """Embedded attributes [E, D]; their factors on a GPU, where they are summed on pairs before the product."""
+        encoder, edges = self.edge_encoder, batch.edge_row.shape[0]
+        if encoder is None:
+            return None
+        if isinstance(encoder, TypeEncoder) or self.recipe.combine != "sum" or not fused(batch.degree):
+            return encoder(batch.edge_features, edges)
+        return encoder.factors(batch.edge_features, edges)  # type: ignore[arg-type]
 
     @property
     def sums_in_order(self) -> bool:

@@ -10,13 +10,20 @@ Legend: M rows (nodes or edges), F attribute columns, D width.
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ckgconv.checks import check_finite, check_floating, check_index, check_shape, require
 from ckgconv.ops.lookup import lookup
+
+
+class Projected(NamedTuple):
+    """Embedded attributes X Wᵀ [M, D] as their factors: sums of rows may be taken before the product."""
+
+    features: Tensor  # X [M, K]
+    matrix: Tensor  # W [D, K]
 
 
 class TypeEncoder(nn.Module):
@@ -81,6 +88,12 @@ class LinearEncoder(nn.Module):
     def forward(self, attributes: Tensor, rows: int) -> Tensor:
         return self.linear(attributes)
 
+    def factors(self, attributes: Tensor, rows: int) -> Projected:
+        """[a ‖ 1] and [W ‖ b]."""
+        ones = attributes.new_ones(rows, 1)
+        matrix = torch.cat([self.linear.weight, self.linear.bias.unsqueeze(-1)], dim=1)
+        return Projected(torch.cat([attributes, ones], dim=1), matrix)
+
 
 class ConstantEncoder(nn.Module):
     """One learned vector, whatever the attributes: [M, ·] → [M, D]."""
@@ -98,6 +111,10 @@ class ConstantEncoder(nn.Module):
 
     def forward(self, attributes: Tensor | None, rows: int) -> Tensor:
         return self.vector.expand(rows, -1)
+
+    def factors(self, attributes: Tensor | None, rows: int) -> Projected:
+        """1 and the vector."""
+        return Projected(self.vector.new_ones(rows, 1), self.vector.unsqueeze(-1))
 
 
 AttributeEncoder = TypeEncoder | LinearEncoder | ConstantEncoder

@@ -14,14 +14,15 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ckgconv.checks import check_choice, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinate_encoder
+from ckgconv.nn.encoders import Projected
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.fused import fused
-from ckgconv.ops.lookup import counted
 from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
 
@@ -101,15 +102,18 @@ class PairStem(nn.Module):
         pairs: Pairs,
         degree: Tensor,
         edge_row: Tensor | None = None,
-        edge_attributes: Tensor | None = None,
+        edge_attributes: Tensor | Projected | None = None,
         position: Tensor | None = None,
     ) -> Tensor:
         """edge_row [E] and embedded edge_attributes [E, D] lie on real edges; those of parallel edges add up."""
         rows = pairs.coordinates.shape[0]
-        if edge_row is not None and edge_attributes is not None:
-            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
-        else:
+        if edge_row is None or edge_attributes is None:
             attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
+        elif isinstance(edge_attributes, Projected):
+            attributes = self._projected(edge_row, edge_attributes, position, pairs)
+            position = None
+        else:
+            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
         if isinstance(self.encoder, RandomWalkEncoder) and runs_fused(self, self.mix, degree):
             if self.position is not None and position is not None:
                 attributes = attributes + self.position(position, pairs)
@@ -122,13 +126,17 @@ class PairStem(nn.Module):
             features = features + self.position(position, pairs)
         return self.norm(features, pairs.row_weight)
 
+    def _projected(self, edge_row: Tensor, edges: Projected, position: Tensor | None, pairs: Pairs) -> Tensor:
+        """Attributes of edges and positions of both ends [R, D] as one product, which writes its rows once."""
+        columns, matrices = [on_edges(edge_row, edges.features, pairs.coordinates.shape[0])], [edges.matrix]
+        if self.position is not None and position is not None:
+            columns += [position[pairs.sender], position[pairs.receiver]]
+            matrices += [self.position.sender.weight, self.position.receiver.weight]
+        return F.linear(torch.cat(columns, dim=1), torch.cat(matrices, dim=1))
+
 
 def on_edges(edge_row: Tensor, edge_attributes: Tensor, rows: int) -> Tensor:
     """Attributes [E, D] of edges on their rows [E] of all pairs, zero elsewhere: [R, D]."""
-    if edge_row.shape[0] and edge_attributes.stride(0) == 0:
-        # One vector for all edges: counts of 4 bytes are added up in place of rows.
-        ones = edge_attributes.new_ones(edge_row.shape[0])
-        return counted(ones.new_zeros(rows).index_add_(0, edge_row, ones), edge_attributes[0])
     zeros = edge_attributes.new_zeros(rows, edge_attributes.shape[1])
     return zeros.index_add_(0, edge_row, edge_attributes)
 

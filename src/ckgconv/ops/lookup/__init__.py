@@ -2,10 +2,6 @@
 
     y_m = T[a_m]        ∂T = Σ_m 1[a_m = v] g_m
 
-Where every row is the same vector, as edges of graphs without attributes are, rows of pairs only count their edges:
-
-    y_m = c_m v         ∂v = Σ_m c_m g_m
-
 The tables of attributes have at most some hundred rows. As a product the gradient is three launches with sums in a
 fixed order; the library's sorts the indices first, in a dozen launches.
 
@@ -44,24 +40,3 @@ class Lookup(torch.autograd.Function):
         with beside(gradient), torch.autocast(gradient.device.type, enabled=False):
             indicator = index == torch.arange(ctx.size, device=index.device).unsqueeze(-1)
             return None, indicator.to(gradient.dtype) @ gradient
-
-
-def counted(count: Tensor, vector: Tensor) -> Tensor:
-    """[M, D] c_m v from counts [M], which have no gradient, and one vector [D]."""
-    return Counted.apply(count, vector)
-
-
-class Counted(torch.autograd.Function):
-    """count, vector → rows; the gradient is one product that reads its rows once."""
-
-    @staticmethod
-    def forward(ctx: Any, count: Tensor, vector: Tensor) -> Tensor:
-        ctx.save_for_backward(count)
-        return count.unsqueeze(-1) * vector
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        (count,) = ctx.saved_tensors
-        with torch.autocast(gradient.device.type, enabled=False):
-            return None, count @ gradient
