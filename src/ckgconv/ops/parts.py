@@ -8,7 +8,7 @@ by the hardware's tanh, with coefficients fitted to Φ: its error in GELU, 7·10
 rounding, and it takes 8 instructions in place of 25; a stage of the pairs pass is bound by such instructions.
 
 Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and are merged without cancellation:
-μ = Σ W_s μ_s / W, M₂ = Σ M₂_s + W_s (μ_s - μ)².
+μ = c + Σ W_s (μ_s - c) / W, M₂ = Σ M₂_s + W_s (μ_s - c)² - W (μ - c)², with c the mean of the first part.
 """
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
@@ -17,6 +17,7 @@ import triton
 import triton.language as tl
 
 TINY = tl.constexpr(1e-30)
+AT_ONCE = tl.constexpr(64)  # parts that are read together: more would not fit into registers
 
 
 @triton.jit
@@ -92,37 +93,51 @@ def merge_moments(total, mean, squares, more, more_mean, more_squares):
 @triton.jit
 def read_parts(parts, plane, count, channels, columns, PARTS: tl.constexpr):
     """W, μ, σ² [D] from the parts [3, …, count, channels] of one group."""
-    part = tl.arange(0, PARTS)
-    inside = (part < count)[:, None] & (columns < channels)[None, :]
-    place = parts + part[:, None] * channels + columns[None, :]
-    weight = tl.load(place, mask=inside, other=0.0)
-    means = tl.load(place + plane, mask=inside, other=0.0)
-    squares = tl.load(place + 2 * plane, mask=inside, other=0.0)
-    total = tl.sum(weight, axis=0)
-    mean = tl.sum(weight * means, axis=0) / tl.maximum(total, TINY)
-    offset = means - mean[None, :]
-    variance = tl.sum(squares + weight * offset * offset, axis=0) / tl.maximum(total, TINY)
+    centre = tl.load(parts + plane + columns, mask=columns < channels, other=0.0)
+    weights = tl.zeros([AT_ONCE, columns.shape[0]], tl.float32)
+    firsts = tl.zeros([AT_ONCE, columns.shape[0]], tl.float32)
+    seconds = tl.zeros([AT_ONCE, columns.shape[0]], tl.float32)
+    for start in tl.static_range(0, PARTS, AT_ONCE):
+        part = start + tl.arange(0, AT_ONCE)
+        inside = (part < count)[:, None] & (columns < channels)[None, :]
+        place = parts + part[:, None] * channels + columns[None, :]
+        weight = tl.load(place, mask=inside, other=0.0)
+        offset = tl.load(place + plane, mask=inside, other=0.0) - centre[None, :]
+        weights += weight
+        firsts += weight * offset
+        seconds += tl.load(place + 2 * plane, mask=inside, other=0.0) + weight * offset * offset
+    total = tl.sum(weights, axis=0)
+    mean, variance = resolved(centre, total, firsts, seconds)
     return total, mean, variance
 
 
 @triton.jit
 def read_plain_parts(parts, plane, count, rows, channels, columns, PARTS: tl.constexpr, ROWS: tl.constexpr):
     """The same where every row counts once: part s has every count-th tile of ROWS rows, so W need not be read."""
-    part = tl.arange(0, PARTS)
+    centre = tl.load(parts + plane + columns, mask=columns < channels, other=0.0)
     whole = rows // ROWS
-    weight = ((whole - part + count - 1) // count * ROWS + tl.where(whole % count == part, rows % ROWS, 0)).to(
-        tl.float32
-    )
-    weight = tl.where((part < count) & (part * ROWS < rows), weight, 0.0)[:, None]
-    inside = (weight > 0) & (columns < channels)[None, :]
-    place = parts + part[:, None] * channels + columns[None, :]
-    means = tl.load(place + plane, mask=inside, other=0.0)
-    squares = tl.load(place + 2 * plane, mask=inside, other=0.0)
-    total = rows.to(tl.float32)
-    mean = tl.sum(weight * means, axis=0) / tl.maximum(total, TINY)
-    offset = means - mean[None, :]
-    variance = tl.sum(squares + weight * offset * offset, axis=0) / tl.maximum(total, TINY)
-    return tl.zeros_like(mean) + total, mean, variance
+    firsts = tl.zeros([AT_ONCE, columns.shape[0]], tl.float32)
+    seconds = tl.zeros([AT_ONCE, columns.shape[0]], tl.float32)
+    for start in tl.static_range(0, PARTS, AT_ONCE):
+        part = start + tl.arange(0, AT_ONCE)
+        weight = (whole - part + count - 1) // count * ROWS + tl.where(whole % count == part, rows % ROWS, 0)
+        weight = tl.where((part < count) & (part * ROWS < rows), weight.to(tl.float32), 0.0)[:, None]
+        inside = (weight > 0) & (columns < channels)[None, :]
+        place = parts + part[:, None] * channels + columns[None, :]
+        offset = tl.load(place + plane, mask=inside, other=0.0) - centre[None, :]
+        firsts += weight * offset
+        seconds += tl.load(place + 2 * plane, mask=inside, other=0.0) + weight * offset * offset
+    total = tl.zeros_like(centre) + rows.to(tl.float32)
+    mean, variance = resolved(centre, total, firsts, seconds)
+    return total, mean, variance
+
+
+@triton.jit
+def resolved(centre, total, firsts, seconds):
+    """μ and σ² from W, Σ W_s (μ_s - c) and Σ M₂_s + W_s (μ_s - c)²; c is the mean of a part, so no digits are lost."""
+    shift = tl.sum(firsts, axis=0) / tl.maximum(total, TINY)
+    variance = tl.sum(seconds, axis=0) / tl.maximum(total, TINY) - shift * shift
+    return centre + shift, tl.maximum(variance, 0.0)
 
 
 @triton.jit
@@ -167,9 +182,12 @@ def track(running_mean, running_variance, momentum, channels, columns, total, me
 @triton.jit
 def read_sums(sums, count, stride, channels, columns, PARTS: tl.constexpr):
     """Σ over parts of rows [channels], `stride` apart."""
-    part = tl.arange(0, PARTS)
-    inside = (part < count)[:, None] & (columns < channels)[None, :]
-    return tl.sum(tl.load(sums + part[:, None] * stride + columns[None, :], mask=inside, other=0.0), axis=0)
+    total = tl.zeros([AT_ONCE, columns.shape[0]], tl.float32)
+    for start in tl.static_range(0, PARTS, AT_ONCE):
+        part = start + tl.arange(0, AT_ONCE)
+        inside = (part < count)[:, None] & (columns < channels)[None, :]
+        total += tl.load(sums + part[:, None] * stride + columns[None, :], mask=inside, other=0.0)
+    return tl.sum(total, axis=0)
 
 
 @triton.jit

@@ -114,7 +114,8 @@ def evaluated_kernel_mlp(
 
 def pitched(x: Tensor) -> Tensor:
     """x [..., D] in rows of its pitch, zeros behind the channels."""
-    return F.pad(x, (0, pitch(x.shape[-1]) - x.shape[-1])).contiguous()
+    missing = pitch(x.shape[-1]) - x.shape[-1]
+    return F.pad(x, (0, missing)) if missing else x.contiguous()
 
 
 def _whole(gradient: Tensor) -> Tensor:
@@ -170,7 +171,10 @@ def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
 
 def _splits(x: Tensor, groups: int, busy: int) -> int:
     """S: all groups together fill the device, but no part is without rows."""
-    return max(1, min(programs(x, busy) // groups, -(-x.shape[0] // ROWS)))
+    splits = max(1, min(programs(x, busy) // groups, -(-x.shape[0] // ROWS)))
+    # Parts are read in powers of two: a few more than one of them cost as much as twice as many.
+    below = 1 << (splits.bit_length() - 1)
+    return below if splits < 1.1 * below else splits
 
 
 def _forward(
