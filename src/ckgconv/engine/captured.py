@@ -19,7 +19,7 @@ def captured_losses(learner: Learner) -> Iterator[tuple[int, float]]:
     graphs = learner.data.train.cpu()
     table = padded_table(graphs[torch.randperm(graphs.shape[0])], learner.recipe.batch_size)
     learner.model.train()
-    losses = _replay(learner, "train", table).run(table)
+    losses = replay_of(learner, "train", table).run(table)
     yield from zip((table >= 0).sum(1).tolist(), losses.tolist(), strict=True)
 
 
@@ -29,7 +29,7 @@ def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     graphs = data.split(split)
     table = padded_table(graphs.cpu(), learner.recipe.batch_size)
     learner.model.eval()
-    replay = _replay(learner, split, table)
+    replay = replay_of(learner, split, table)
     predicted = replay.run(table)
     device = predicted.device
     assert data.y is not None
@@ -44,7 +44,7 @@ def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     return predicted[real], y.to(device)
 
 
-def _replay(learner: Learner, name: str, table: Tensor) -> Replay:
+def replay_of(learner: Learner, name: str, table: Tensor) -> Replay:
     """The captured step of that name, captured anew where it does not exist or does not fit."""
     replay: Replay | None = learner.replays.get(name)
     if replay is None or not replay.fits(table):
