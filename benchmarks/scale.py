@@ -4,13 +4,15 @@
     one graph    a single such graph with a target per node, RRWP-4, 2 blocks of width 32: each of the three supports
 
 A step is all of it: coordinates, forward, backward, update. Its time is that of an epoch divided by its steps, run as
-training runs it, after an epoch that compiles and captures. Each case has a process, and so memory, of its
-own; one that does not fit or is too slow is a row that says so, and larger ones of its kind are not tried.
+training runs it, after an epoch that compiles and captures. On a CPU each case has a process of its own, and so its own
+memory; on a GPU those of one series share one, so that kernels are compiled once. A case that does not fit or is too
+slow is a row that says so, and larger ones of its kind are not tried.
 
     python benchmarks/scale.py [--device cuda] [--precision tf32] [--limit-s 30] [--json out.json] [--figure out.png]
 """
 
 import argparse
+import gc
 import json
 import math
 import resource
@@ -54,8 +56,8 @@ START = 180
 
 def main() -> None:
     options = parse()
-    if options.case:
-        print(json.dumps(measure(json.loads(options.case), options)))
+    if options.cases:
+        measure_all(json.loads(options.cases), options)
         return
     rows = []
     for series in SERIES:
@@ -79,39 +81,59 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--graph-sizes", type=int, nargs="*", default=GRAPHS)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--cases", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 def measured_series(series: str, sizes: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, Any]]:
     """A row per size; after one that fails, the larger ones are rows without a measurement."""
+    cases = [{"series": series, "nodes": nodes} for nodes in sizes]
+    shared = torch.cuda.is_available() and options.device != "cpu"
     rows: list[dict[str, Any]] = []
-    failed = None
-    for nodes in sizes:
-        case = {"series": series, "nodes": nodes}
-        row = case | ({"outcome": f"not tried, as {failed:,}"} if failed else in_own_process(case, options))
-        failed = failed or (nodes if "outcome" in row else None)
-        print(f"{series}, {nodes:,} nodes: {row.get('outcome') or row['step_ms']}", file=sys.stderr)
-        rows.append(row)
+    for together in [cases] if shared else [[case] for case in cases]:
+        if any("outcome" in row for row in rows):
+            break
+        rows += in_own_process(together, options)
+    failed = rows[-1]["nodes"]
+    rows += [case | {"outcome": f"not tried, as {failed:,}"} for case in cases[len(rows) :]]
+    for row in rows:
+        print(f"{series}, {row['nodes']:,} nodes: {row.get('outcome') or row['step_ms']}", file=sys.stderr)
     return rows
 
 
-def in_own_process(case: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--case", json.dumps(case), "--device", options.device]
+def in_own_process(cases: list[dict[str, Any]], options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rows of the cases up to the first that fails."""
+    command = [sys.executable, __file__, "--cases", json.dumps(cases), "--device", options.device]
     command += ["--precision", options.precision, "--limit-s", str(options.limit_s), "--steps", str(options.steps)]
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=START + 3 * options.steps * options.limit_s
-        )
-    except subprocess.TimeoutExpired:
-        return {"outcome": f"over {options.limit_s:g} s a step"}
-    # A signal: the system ended it, as it does with a process that takes all memory.
-    if done.returncode < 0:
-        return {"outcome": "does not fit"}
-    if done.returncode > 0:
-        raise RuntimeError(f"{case} failed:\n{done.stderr[-3000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            out, errors = process.communicate(timeout=START + 3 * len(cases) * options.steps * options.limit_s)
+            outcome = "does not fit"
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, errors = process.communicate()
+            outcome = f"over {options.limit_s:g} s a step"
+    found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    rows = [case | row for case, row in zip(cases, found, strict=False)]
+    # A signal: the time is over, or the system ended it, as it does with a process that takes all memory.
+    if process.returncode < 0:
+        rows.append(cases[len(rows)] | {"outcome": outcome})
+    elif process.returncode > 0:
+        raise RuntimeError(f"{cases[len(rows)]} failed:\n{errors[-3000:]}")
+    return rows
+
+
+def measure_all(cases: list[dict[str, Any]], options: argparse.Namespace) -> None:
+    """Print a line for each case, up to the first without a measurement."""
+    for case in cases:
+        found = measure(case, options)
+        print(json.dumps(found), flush=True)
+        if "outcome" in found:
+            return
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
 
 
 def measure(case: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
