@@ -9,9 +9,12 @@ from ckgconv.data.packed import SPLITS, ragged
 from ckgconv.engine.capture import Replay, padded_table
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.optim import update
-from ckgconv.engine.static import Sample, source_of
+from ckgconv.engine.static import Sample, Source, source_of
 from ckgconv.ops.beside import together
 from ckgconv.tasks.losses import only
+
+# Of an evaluation step: ZINC's validation then takes 9 steps in place of 32, which mostly wait.
+EVALUATED_PAIRS = 2**16
 
 
 def captured_losses(learner: Learner) -> Iterator[tuple[int, float]]:
@@ -27,7 +30,7 @@ def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     """Predictions [M, T] and targets of a split, in the units of the data."""
     data = learner.data
     graphs = data.split(split)
-    table = padded_table(graphs.cpu(), learner.recipe.batch_size)
+    table = padded_table(graphs.cpu(), evaluated_together(learner, graphs.cpu()))
     learner.model.eval()
     replay = replay_of(learner, split, table)
     predicted = replay.run(table)
@@ -44,17 +47,29 @@ def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     return predicted[real], y.to(device)
 
 
+def evaluated_together(learner: Learner, graphs: Tensor) -> int:
+    """Graphs of an evaluation step: predictions do not hang on their batch, so it is as large as fills the device."""
+    size = learner.recipe.batch_size
+    pairs = float(source_for(learner).sizes.pairs[graphs].float().mean()) if len(graphs) else 1.0
+    return min(max(size, int(EVALUATED_PAIRS / max(pairs, 1.0))), max(size, len(graphs)))
+
+
 def replay_of(learner: Learner, name: str, table: Tensor) -> Replay:
     """The captured step of that name, captured anew where it does not exist or does not fit."""
     replay: Replay | None = learner.replays.get(name)
     if replay is None or not replay.fits(table):
-        source = learner.replays.get("source") or source_of(learner)
-        learner.replays["source"] = source
         learner.replays.pop(name, None)
         work = training_work if name == "train" else evaluation_work
-        replay = Replay(source, table, name, lambda sample: work(learner, sample))
+        replay = Replay(source_for(learner), table, name, lambda sample: work(learner, sample))
         learner.replays[name] = replay
     return replay
+
+
+def source_for(learner: Learner) -> Source:
+    """The one source of all captured steps of a learner."""
+    source: Source = learner.replays.get("source") or source_of(learner)
+    learner.replays["source"] = source
+    return source
 
 
 def training_work(learner: Learner, sample: Sample) -> Tensor:

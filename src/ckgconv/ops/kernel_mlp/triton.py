@@ -188,7 +188,10 @@ def _forward(
     stages: Sequence[Stage],
     moments: Tensor | None,
 ) -> list[Tensor]:
-    """Outputs [L, R, D] of every stage; the moments of the batch are taken and written where there is room for them."""
+    """Outputs [L, R, D] of every stage, or of the last alone where no moments are asked for.
+
+    Those of the batch are taken and written where there is room for them.
+    """
     rows, channels = x.shape[0], stages[0].scale.shape[1]
     groups, last = stages[0].scale.shape[0], len(stages) - 1
     busy, options = forward_launch(channels, settings.storage)
@@ -255,7 +258,8 @@ def _forward(
             PARTS=power_of_two(splits),
             **options,
         )
-        outputs.append(y)
+        # In evaluation nothing is kept for a backward pass.
+        outputs = [y] if moments is None else [*outputs, y]
         values, parts = y, y_parts
         if number % 2:
             state = y
