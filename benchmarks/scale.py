@@ -88,6 +88,8 @@ def parse() -> argparse.Namespace:
 def measured_series(series: str, sizes: tuple[int, ...], options: argparse.Namespace) -> list[dict[str, Any]]:
     """A row per size; after one that fails, the larger ones are rows without a measurement."""
     cases = [{"series": series, "nodes": nodes} for nodes in sizes]
+    if not cases:
+        return []
     shared = torch.cuda.is_available() and options.device != "cpu"
     rows: list[dict[str, Any]] = []
     for together in [cases] if shared else [[case] for case in cases]:
@@ -116,10 +118,10 @@ def in_own_process(cases: list[dict[str, Any]], options: argparse.Namespace) -> 
     found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     rows = [case | row for case, row in zip(cases, found, strict=False)]
     # A signal: the time is over, or the system ended it, as it does with a process that takes all memory.
-    if process.returncode < 0:
+    if process.returncode < 0 and len(rows) < len(cases):
         rows.append(cases[len(rows)] | {"outcome": outcome})
     elif process.returncode > 0:
-        raise RuntimeError(f"{cases[len(rows)]} failed:\n{errors[-3000:]}")
+        raise RuntimeError(f"{cases[len(rows) :]} failed:\n{errors[-3000:]}")
     return rows
 
 
@@ -155,7 +157,7 @@ def measure(case: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]
     except InputError as refusal:
         return {"outcome": "refused as beyond memory", "sentence": str(refusal)}
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-        if "memory" not in str(error).lower():
+        if not any(words in str(error).lower() for words in ("out of memory", "allocate memory")):
             raise
         return {"outcome": "does not fit"}
     found = {"step_ms": round(1e3 * step, 3), "peak_memory_mb": memory, "stored_pairs": pairs}

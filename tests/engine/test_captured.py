@@ -42,6 +42,20 @@ def test_twenty_steps_with_positive_kernels(monkeypatch):
     follows_the_plain_path(replace(chosen, model=replace(chosen.model, kernel=kernel)), monkeypatch)
 
 
+def test_twenty_steps_with_degrees_in_the_coordinates(monkeypatch):
+    follows_the_plain_path(without_dropout("zinc", degree_scaler="coordinates"), monkeypatch)
+
+
+def test_evaluation_of_the_training_split_trains_nothing():
+    learner = learner_of(without_dropout("zinc"))
+    for _ in captured_losses(learner):
+        pass
+    before = {name: value.clone() for name, value in learner.model.state_dict().items()}
+    assert evaluate(learner, "train") > 0
+    for name, value in learner.model.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
 def follows_the_plain_path(chosen, monkeypatch):
     captured = learner_of(chosen)
     assert captured.captures
@@ -70,8 +84,8 @@ def test_a_captured_step_is_the_eager_one(precision):
     one, other = learner_of(chosen, precision), learner_of(chosen, precision)
     torch.manual_seed(1)
     found = [loss for _, loss in captured_losses(one)]
-    table = one.replays["train"].table[:-1]
-    source, capacity = source_of(other), one.replays["train"].capacity
+    table = one.replays["training"].table[:-1]
+    source, capacity = source_of(other), one.replays["training"].capacity
     other.model.train()
     eager = [float(training_work(other, source.sample(other.data, numbers, capacity, "train"))) for numbers in table]
     assert found == eager

@@ -5,7 +5,7 @@ import torch
 from small_data import small_dataset
 
 from ckgconv.data import load
-from ckgconv.engine.captured import evaluation_work, training_work
+from ckgconv.engine.captured import evaluated_together, evaluation_work, training_work
 from ckgconv.engine.loop import predict_batch, training_step
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
@@ -91,3 +91,13 @@ def test_a_window_shows_what_the_data_set_holds(name):
         assert torch.allclose(found.target, expected.target, equal_nan=True)
         assert torch.equal(found.batch.node_ptr, expected.batch.node_ptr)
         assert torch.equal(found.batch.degree, expected.batch.degree)
+
+
+def test_an_evaluation_step_takes_as_many_graphs_as_fill_a_device():
+    learner = learner_of("zinc", load(DataRecipe("zinc", limit=300)))
+    graphs = learner.data.val
+    together = evaluated_together(learner, graphs)
+    assert 32 < together < len(graphs)
+    assert evaluated_together(learner, graphs[:40]) == 40
+    assert evaluated_together(learner, graphs[:5]) == 32
+    assert evaluated_together(learner, graphs[:0]) == 32

@@ -8,6 +8,7 @@ from triton.compiler import ASTSource
 
 from ckgconv.ops.kernel_mlp import kernels
 from ckgconv.ops.node_pass import backward, forward
+from ckgconv.ops.pyramid import triton as pyramid
 
 WIDTH, TILE = 96, 128
 POINTERS = {"filled": "*i64", "seed": "*i64"} | dict.fromkeys(
@@ -15,36 +16,63 @@ POINTERS = {"filled": "*i64", "seed": "*i64"} | dict.fromkeys(
 )
 NUMBERS = {
     **dict.fromkeys(("x_stride", "parts_stride", "parts_plane", "residual_stride", "y_stride", "draw"), "i32"),
-    **dict.fromkeys(("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride", "N"), "i32"),
+    **dict.fromkeys(
+        ("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride", "gx_stride", "N", "rows"), "i32"
+    ),
     **dict.fromkeys(("factor", "epsilon", "momentum"), "fp32"),
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
 STAGE |= {"SPARES": True, "BLOCK_K": TILE}
 NODE = {**COMMON, "D": WIDTH, "BLOCK_N": 16}
-KERNELS = [
-    (kernels.forward_stage, {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}),
-    (
+FORWARD = {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}
+BACKWARD = {**STAGE, "THROUGH_NORM": True, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "BLOCK_R": 32}
+STEM = {
+    "K": 25,
+    "K_PITCH": 25,
+    "BLOCK_K": 32,
+    "ACT": False,
+    "DROP": False,
+    "SPARES": False,
+    "PARTS": 128,
+    "BLOCK_R": 64,
+}
+CONVOLUTION = {**NODE, "PITCH": WIDTH, "NORM": True, "CHUNK": 8}
+HEAD = {"D": 128, "H1": 64, "H2": 32, "T": 11, "BLOCK_H1": 64, "BLOCK_H2": 32, "BLOCK_T": 16, "BLOCK_M": 16}
+# What a kernel is compiled for: constants, options, and the pointers to bfloat16.
+SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
+EIGHT = {"num_warps": 8, "num_stages": 1}
+CASES = {
+    "forward stage": (kernels.forward_stage, FORWARD, EIGHT, ()),
+    "backward stage": (kernels.backward_stage, BACKWARD, EIGHT, ()),
+    "backward stage, bf16": (
         kernels.backward_stage,
-        {**STAGE, "THROUGH_NORM": True, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "BLOCK_R": 32},
+        BACKWARD,
+        {"num_warps": 16, "num_stages": 2, "maxnreg": 128},
+        SHORT,
     ),
-    (
-        forward.forward_convolution,
-        {**NODE, "PITCH": WIDTH, "NORM": True, "GIVEN": False, "TRACK": True, "CHUNK": 8},
+    "stem": (kernels.forward_stage, {**FORWARD, **STEM, "BIAS": False}, {"num_warps": 16, "num_stages": 1}, ()),
+    "stem backward": (
+        kernels.backward_stage,
+        {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False},
+        {"num_warps": 16, "num_stages": 1},
+        (),
     ),
-    (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}),
-]
+    "convolution": (forward.forward_convolution, {**CONVOLUTION, "GIVEN": False, "TRACK": True}, EIGHT, ()),
+    "convolution backward, bf16": (backward.backward_convolution, CONVOLUTION, EIGHT, SHORT[-2:]),
+    "ffn backward": (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
+    "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, ()),
+}
 
 
-def shared_memory(kernel, constants: dict[str, object]) -> int:
+def shared_memory(kernel, constants: dict[str, object], options: dict[str, int], short: tuple[str, ...]) -> int:
     """Bytes of shared memory of a kernel compiled for compute capability 9.0."""
-    types = {**NUMBERS, **POINTERS}
+    types = {**NUMBERS, **POINTERS, **dict.fromkeys(short, "*bf16")}
     signature = {name: "constexpr" if name in constants else types.get(name, "*fp32") for name in kernel.arg_names}
     values = {(place,): constants[name] for place, name in enumerate(kernel.arg_names) if name in constants}
     source = ASTSource(fn=kernel, signature=signature, constexprs=values)
-    options = {"num_warps": 8, "num_stages": 1}
     return int(triton.compile(source, target=GPUTarget("cuda", 90, 32), options=options).metadata.shared)
 
 
 if __name__ == "__main__":
-    print(json.dumps({kernel.fn.__name__: shared_memory(kernel, constants) for kernel, constants in KERNELS}))
+    print(json.dumps({name: shared_memory(*case) for name, case in CASES.items()}))

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ckgconv.engine.batches import training_batches
 from ckgconv.engine.capture import Replay, padded_table
-from ckgconv.engine.captured import replay_of, training_work
+from ckgconv.engine.captured import training_replay, training_work
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.loop import targets, train_epoch
 from ckgconv.engine.optim import update
@@ -87,7 +87,7 @@ def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
     with torch.random.fork_rng(devices=[]):
         # In the order that the epoch will draw, whose largest batch must fit.
         order = graphs[torch.randperm(len(graphs))]
-    replay_of(learner, "train", padded_table(order, learner.recipe.batch_size))
+    training_replay(learner, padded_table(order, learner.recipe.batch_size))
     epoch = _seconds(learner, lambda: train_epoch(learner, 0, lambda count, loss: None))
     return {
         "step_ms": times["step"],

@@ -1,6 +1,6 @@
 """What is captured: the training step and the evaluation step of a learner."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ def captured_losses(learner: Learner) -> Iterator[tuple[int, float]]:
     graphs = learner.data.train.cpu()
     table = padded_table(graphs[torch.randperm(graphs.shape[0])], learner.recipe.batch_size)
     learner.model.train()
-    losses = replay_of(learner, "train", table).run(table)
+    losses = training_replay(learner, table).run(table)
     yield from zip((table >= 0).sum(1).tolist(), losses.tolist(), strict=True)
 
 
@@ -32,7 +32,7 @@ def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     graphs = data.split(split)
     table = padded_table(graphs.cpu(), evaluated_together(learner, graphs.cpu()))
     learner.model.eval()
-    replay = replay_of(learner, split, table)
+    replay = _replay(learner, f"evaluation of {split}", split, table, evaluation_work)
     predicted = replay.run(table)
     device = predicted.device
     assert data.y is not None
@@ -54,13 +54,19 @@ def evaluated_together(learner: Learner, graphs: Tensor) -> int:
     return min(max(size, int(EVALUATED_PAIRS / max(pairs, 1.0))), max(size, len(graphs)))
 
 
-def replay_of(learner: Learner, name: str, table: Tensor) -> Replay:
+def training_replay(learner: Learner, table: Tensor) -> Replay:
+    """The captured training step for batches [S, B] of graph numbers."""
+    return _replay(learner, "training", "train", table, training_work)
+
+
+def _replay(
+    learner: Learner, name: str, split: str, table: Tensor, work: Callable[[Learner, Sample], Tensor]
+) -> Replay:
     """The captured step of that name, captured anew where it does not exist or does not fit."""
     replay: Replay | None = learner.replays.get(name)
     if replay is None or not replay.fits(table):
         learner.replays.pop(name, None)
-        work = training_work if name == "train" else evaluation_work
-        replay = Replay(source_for(learner), table, name, lambda sample: work(learner, sample))
+        replay = Replay(source_for(learner), table, split, lambda sample: work(learner, sample))
         learner.replays[name] = replay
     return replay
 

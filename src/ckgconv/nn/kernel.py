@@ -22,7 +22,7 @@ from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.norm import Group, NormName, WeightedBatchNorm, make_norm
 from ckgconv.ops.distinct import distinct_rows
 from ckgconv.ops.dropout import dropout
-from ckgconv.ops.fused import draw_seed, fused
+from ckgconv.ops.fused import addressable, draw_seed, fused
 from ckgconv.ops.kernel_mlp import cpu
 from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.memory import Memory
@@ -94,7 +94,7 @@ class Kernel(nn.Module):
 
     def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
         if self.runs_fused(pair_features):
-            stacked = self.all_layers(pair_features, pairs).unbind(0)
+            stacked = only_real(self.all_layers(pair_features, pairs), pairs).unbind(0)
             free = self.constraint == "none"
             return tuple(split_rows(psi, pairs) if free else self._constrain(psi, pairs) for psi in stacked)
         if self.runs_on_cpu(pair_features, pairs):
@@ -119,7 +119,8 @@ class Kernel(nn.Module):
     def runs_fused(self, pair_features: Tensor) -> bool:
         """Whether `all_layers` can be called: batch norms, and gradients in training only."""
         plain = isinstance(self.norm, WeightedBatchNorm) and not several_processes()
-        return plain and fused(pair_features) and (self.training or not torch.is_grad_enabled())
+        fits = addressable(pair_features.shape[0], max(self.linear.weight.shape[-2:]))
+        return plain and fits and fused(pair_features) and (self.training or not torch.is_grad_enabled())
 
     def all_layers(self, pair_features: Tensor, pairs: Pairs) -> Tensor:
         """ψ [L, R, C] of all layers by fused kernels, before its constraint; rows of padding are not written."""
@@ -293,6 +294,14 @@ class GroupedLinear(nn.Module):
     def extra_repr(self) -> str:
         groups, out_channels, in_channels = self.weight.shape
         return f"{in_channels} → {out_channels}, groups={groups}"
+
+
+def only_real(psi: Tensor, pairs: Pairs) -> Tensor:
+    """ψ [L, R, C] with zeros, and no gradient, in rows of padding, which the fused passes leave open."""
+    if pairs.filled is None:
+        return psi
+    real = torch.arange(psi.shape[1], device=psi.device) < pairs.filled
+    return torch.where(real.unsqueeze(-1), psi, 0.0)
 
 
 def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:

@@ -14,10 +14,10 @@ from torch import Tensor
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
-from ckgconv.nn.kernel import GivenKernels, Kernel, KernelValues
+from ckgconv.nn.kernel import GivenKernels, Kernel, only_real
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.beside import has_room
-from ckgconv.ops.fused import draw_seed, fused
+from ckgconv.ops.fused import addressable, draw_seed, fused
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.total import several_processes
 
@@ -36,7 +36,7 @@ def run_blocks(
     if isinstance(kernel, Kernel) and kernel.constraint == "none" and kernel.runs_fused(pair_features):
         stacked = kernel.all_layers(pair_features, pairs)
     else:
-        stacked = _stacked(kernel(pair_features, pairs), pairs)
+        stacked = only_real(torch.stack([psi.stored for psi in kernel(pair_features, pairs)]), pairs)
     has_room()
     return _fused_blocks(blocks, h, stacked, batch)
 
@@ -47,17 +47,8 @@ def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool
         isinstance(block.convolution_norm, WeightedBatchNorm) and isinstance(block.convolution.channels, Depthwise)
         for block in blocks
     )
-    alone = not pairs.has_zero_rows and not several_processes()
+    alone = not pairs.has_zero_rows and not several_processes() and addressable(pairs.num_pairs, h.shape[1])
     return plain and alone and fused(h) and (blocks[0].training or not torch.is_grad_enabled())
-
-
-def _stacked(values: Sequence[KernelValues], pairs: Pairs) -> Tensor:
-    """ψ [L, P, D] from layers of their own; the gradient of padding, which the node pass leaves open, becomes zero."""
-    stacked = torch.stack([psi.stored for psi in values])
-    if pairs.filled is None:
-        return stacked
-    real = torch.arange(stacked.shape[1], device=stacked.device) < pairs.filled
-    return torch.where(real.unsqueeze(-1), stacked, 0.0)
 
 
 def _fused_blocks(blocks: Sequence[CKGConvBlock], h: Tensor, psi: Tensor, batch: GraphBatch) -> Tensor:

@@ -22,7 +22,7 @@ from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinat
 from ckgconv.nn.encoders import Projected
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.fused import fused
+from ckgconv.ops.fused import addressable, fused
 from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
 
@@ -51,7 +51,7 @@ class NodeStem(nn.Module):
         node_weight: Tensor | None = None,
         node_filled: Tensor | None = None,
     ) -> Tensor:
-        if runs_fused(self, self.mix, node_encoding):
+        if runs_fused(self, self.mix, node_encoding, node_encoding.shape[0]):
             return fused_stem(attributes, node_encoding, self.encoding_norm, self.mix, self.norm, None, node_filled)
         return self.norm(self.mix(attributes, self.encoding_norm(node_encoding, node_weight)), node_weight)
 
@@ -114,7 +114,9 @@ class PairStem(nn.Module):
             position = None
         else:
             attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
-        if isinstance(self.encoder, RandomWalkEncoder) and runs_fused(self, self.mix, degree):
+        # No gradient reaches the coordinates there, and injected degrees are learned.
+        learned = isinstance(self.encoder, RandomWalkEncoder) and self.encoder.injection is not None
+        if isinstance(self.encoder, RandomWalkEncoder) and not learned and runs_fused(self, self.mix, degree, rows):
             if self.position is not None and position is not None:
                 attributes = attributes + self.position(position, pairs)
             # Padding alone needs no weights: the kernels stop at the filled rows.
@@ -141,9 +143,10 @@ def on_edges(edge_row: Tensor, edge_attributes: Tensor, rows: int) -> Tensor:
     return zeros.index_add_(0, edge_row, edge_attributes)
 
 
-def runs_fused(module: nn.Module, mix: "Mix", x: Tensor) -> bool:
+def runs_fused(module: nn.Module, mix: "Mix", x: Tensor, rows: int) -> bool:
     """Whether `fused_stem` applies: in training, a sum of attributes and projection, one process."""
-    return module.training and mix.combine == "sum" and fused(x) and not several_processes()
+    alone = fused(x) and not several_processes()
+    return module.training and mix.combine == "sum" and alone and addressable(rows, mix.width)
 
 
 def fused_stem(
@@ -203,6 +206,7 @@ class Mix(nn.Module):
         super().__init__()
         check_choice("combine", combine, get_args(Combine))
         self.combine = combine
+        self.width = width
         inputs = channels if combine == "sum" else width + channels
         skips = embedded and combine == "sum"
         self.projection = nn.Identity() if skips else nn.Linear(inputs, width, bias=False)

@@ -71,6 +71,11 @@ def tall(rows: int, width: int) -> dict[str, int]:
     return {"BLOCK_R": rows_at_once if width <= 64 else rows_at_once // 2, "num_warps": warps}
 
 
+def addressable(rows: int, channels: int) -> bool:
+    """Whether 32 bits number the entries of so many rows, as the kernels do."""
+    return rows * pitch(channels) < 2**31
+
+
 def launch(width: int) -> dict[str, int]:
     """Warps of a program, so that a tile of the width fits into its registers; loads are not staged on chip."""
     return {"num_warps": 4 if width <= 64 else 8, "num_stages": 1}

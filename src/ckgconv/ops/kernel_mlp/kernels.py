@@ -230,6 +230,7 @@ def backward_stage(
     bias_parts,
     part_stride,
     group_stride,
+    gx_stride,
     row_weight,
     filled,
     seed,
@@ -282,7 +283,7 @@ def backward_stage(
     y += group.to(tl.int64) * group_stride
     carry += group.to(tl.int64) * group_stride
     x += group.to(tl.int64) * x_stride
-    gx += group.to(tl.int64) * group_stride
+    gx += group.to(tl.int64) * gx_stride
     seed_value = tl.load(seed) + draw * groups + group
     gradient_linear = tl.zeros([BLOCK_D, BLOCK_K], tl.float32)
     # Summed over tiles first: the rows of one tile lie in different threads.

@@ -313,6 +313,7 @@ def _backward(
             views[3 * number + 1],
             width,
             rows * pitch(wide),
+            pull.stride(0),
             row_weight,
             filled,
             seed,

@@ -21,12 +21,15 @@ from ckgconv.ops.fused import block, fused, product_precision
 from ckgconv.ops.parts import gelu, gelu_and_slope
 
 ROWS = 16  # of a tile
-LIMIT = 256  # rows and channels: the backward pass is one program
+MOST_ROWS = 256  # the backward pass is one program
+MOST_CHANNELS = 128  # all three matrices lie on chip
+MOST_OUTPUTS = 64
 
 
 def applies(x: Tensor, fields: Sequence[Tensor]) -> bool:
     """Three layers, float32, and few enough rows and channels for one program."""
-    return fused(x) and x.dtype == torch.float32 and len(fields) == 6 and x.shape[0] <= LIMIT and x.shape[1] <= LIMIT
+    few = x.shape[0] <= MOST_ROWS and x.shape[1] <= MOST_CHANNELS and fields[-1].shape[0] <= MOST_OUTPUTS
+    return fused(x) and x.dtype == torch.float32 and len(fields) == 6 and few
 
 
 def pyramid(x: Tensor, fields: Sequence[Tensor]) -> Tensor:

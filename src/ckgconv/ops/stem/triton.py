@@ -212,6 +212,7 @@ class Stem(torch.autograd.Function):
             bias,
             parts.stride(0),
             0,
+            0,
             row_weight,
             filled,
             filled,
