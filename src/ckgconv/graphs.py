@@ -86,6 +86,7 @@ class Pairs:
     sender_ptr: Tensor | None = None  # [N + 1] sender j owns entries sender_ptr[j] … of `sender_rows`
     sender_rows: Tensor | None = None  # [P] rows by sender, then receiver
     sender_receiver: Tensor | None = None  # [P] receivers of these rows
+    rescaled: Tensor | None = None  # [R, C] |supp(i)| P_ij of random walks, which a step would else compute itself
 
     @property
     def num_pairs(self) -> int:

@@ -118,6 +118,8 @@ class ResistanceEncoder(CoordinateEncoder):
 
 def rescaled(pairs: Pairs) -> Tensor:
     """|supp(i)| · P_ij (Appendix A.2): removes the dependence of walk probabilities on the size of the support."""
+    if pairs.rescaled is not None:
+        return pairs.rescaled
     size = pairs.support_size[pairs.receiver].unsqueeze(-1)
     if not pairs.has_zero_rows:
         return pairs.coordinates * size

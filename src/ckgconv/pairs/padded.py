@@ -11,7 +11,7 @@ Legend: G graphs, N nodes, P pairs, E edges: capacities, not counts.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import torch
@@ -140,6 +140,7 @@ def padded_batch(
         pairs, edge_row, node_encoding = _walked(nodes, edges, ends, capacity, encoding.steps, dtype)
     else:
         pairs, edge_row = _gathered(stored, nodes, edges, numbers, capacity, dtype)
+        pairs = _with_rescaled(pairs) if encoding.name == "rrwp" else pairs
         node_encoding = stored.node_encoding[nodes.index].to(dtype)
     degree = torch.zeros(capacity.nodes, dtype=dtype, device=numbers.device)
     batch = GraphBatch(
@@ -184,10 +185,14 @@ def _walked(
     pair_start = pair_stop - sizes**2
     coordinates = walk_coordinates(matrix, sizes, pair_start, steps, capacity.pairs).to(dtype)
     local = torch.arange(capacity.nodes, device=sizes.device) - nodes.start[nodes.owner]
-    pairs = _global_pairs(nodes, local, sizes, pair_start, pair_stop[-1:], coordinates, capacity)
+    pairs = _with_rescaled(_global_pairs(nodes, local, sizes, pair_start, pair_stop[-1:], coordinates, capacity))
     edge_row = torch.where(edges.real, pair_start[owner] + ends[0] * sizes[owner] + ends[1], capacity.pairs - 1)
     diagonal = torch.where(nodes.real, pairs.rowptr[:-1] + local, capacity.pairs - 1)
     return pairs, edge_row, coordinates[diagonal][:, 1:]
+
+
+def _with_rescaled(pairs: Pairs) -> Pairs:
+    return replace(pairs, rescaled=pairs.coordinates * pairs.support_size[pairs.receiver].unsqueeze(-1))
 
 
 def _gathered(
