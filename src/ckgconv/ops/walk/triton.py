@@ -2,7 +2,8 @@
 
     P_k[rows] = P_{k-1}[rows] M
 
-So all powers come from one launch, and a graph costs what its own size asks, not that of the largest.
+So all powers come from one launch, and a graph costs what its own size asks, not that of the largest. Where the largest
+fits into one tile, M is read once and P stays on chip.
 """
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
@@ -12,8 +13,33 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from ckgconv.ops.fused import block
+
 ROWS = 16
 TILE = 64
+WHOLE = 128  # nodes of the largest graph that is held in one tile
+
+
+@triton.jit
+def whole_walk_powers(
+    matrix, sizes, starts, out, largest, steps, PRECISION: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr
+):
+    """Some rows of all powers of a graph of at most TILE nodes."""
+    graph, block = tl.program_id(0), tl.program_id(1)
+    size = tl.load(sizes + graph).to(tl.int32)
+    start = tl.load(starts + graph).to(tl.int32)
+    if block * ROWS < size:
+        row, column = block * ROWS + tl.arange(0, ROWS), tl.arange(0, TILE)
+        inside = (row < size)[:, None] & (column < size)[None, :]
+        there = (column < size)[:, None] & (column < size)[None, :]
+        corner = graph.to(tl.int64) * largest * largest
+        walk = tl.load(matrix + corner + column[:, None] * largest + column[None, :], mask=there, other=0.0)
+        power = tl.where(row[:, None] == column[None, :], 1.0, 0.0)
+        place = out + (start + row[:, None] * size + column[None, :]) * (steps + 1)
+        tl.store(place, power, mask=inside)
+        for step in range(1, steps + 1):
+            power = tl.dot(power, walk, input_precision=PRECISION)
+            tl.store(place + step, power, mask=inside)
 
 
 @triton.jit
@@ -69,11 +95,17 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
     """[rows, steps + 1] I, M, …, M^steps at every pair; see `naive`."""
     graphs, largest, _ = matrix.shape
     out = torch.zeros(rows, steps + 1, device=matrix.device)
+    grid = (graphs, -(-largest // ROWS))
+    matrix = matrix.float().contiguous()
+    if largest <= WHOLE:
+        tile = block(largest)
+        # Plain products in a small tile; larger ones need the matrix units.
+        options = {"PRECISION": "ieee" if tile <= TILE else "tf32x3", "num_warps": 4 if tile <= TILE else 8}
+        whole_walk_powers[grid](matrix, sizes, starts, out, largest, steps, ROWS=ROWS, TILE=tile, **options)
+        return out
     scratch = torch.empty(2, graphs, largest, largest, device=matrix.device)
-    # Plain products where a tile holds the whole graph; larger ones need the matrix units.
-    precision = "ieee" if largest <= TILE else "tf32x3"
-    walk_powers[(graphs, -(-largest // ROWS))](
-        matrix.float().contiguous(),
+    walk_powers[grid](
+        matrix,
         scratch,
         sizes,
         starts,
@@ -81,7 +113,7 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
         largest,
         scratch.stride(0),
         steps,
-        PRECISION=precision,
+        PRECISION="tf32x3",
         ROWS=ROWS,
         TILE=TILE,
     )
