@@ -22,7 +22,7 @@ from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.norm import Group, NormName, WeightedBatchNorm, make_norm
 from ckgconv.ops.distinct import distinct_rows
 from ckgconv.ops.dropout import dropout
-from ckgconv.ops.fused import addressable, draw_seed, fused
+from ckgconv.ops.fused import draw_seed, fits, fused
 from ckgconv.ops.kernel_mlp import cpu
 from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.memory import Memory
@@ -119,8 +119,9 @@ class Kernel(nn.Module):
     def runs_fused(self, pair_features: Tensor) -> bool:
         """Whether `all_layers` can be called: batch norms, and gradients in training only."""
         plain = isinstance(self.norm, WeightedBatchNorm) and not several_processes()
-        fits = addressable(pair_features.shape[0], max(self.linear.weight.shape[-2:]))
-        return plain and fits and fused(pair_features) and (self.training or not torch.is_grad_enabled())
+        if not plain or not fused(pair_features) or (torch.is_grad_enabled() and not self.training):
+            return False
+        return fits(pair_features, pair_features.shape[0], max(self.linear.weight.shape[-2:]))
 
     def all_layers(self, pair_features: Tensor, pairs: Pairs) -> Tensor:
         """ψ [L, R, C] of all layers by fused kernels, before its constraint; rows of padding are not written."""

@@ -17,7 +17,7 @@ from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.kernel import GivenKernels, Kernel, only_real
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.beside import has_room
-from ckgconv.ops.fused import addressable, draw_seed, fused
+from ckgconv.ops.fused import draw_seed, fits, fused
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.total import several_processes
 
@@ -47,8 +47,10 @@ def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool
         isinstance(block.convolution_norm, WeightedBatchNorm) and isinstance(block.convolution.channels, Depthwise)
         for block in blocks
     )
-    alone = not pairs.has_zero_rows and not several_processes() and addressable(pairs.num_pairs, h.shape[1])
-    return plain and alone and fused(h) and (blocks[0].training or not torch.is_grad_enabled())
+    alone = not pairs.has_zero_rows and not several_processes()
+    if not plain or not alone or not fused(h) or (torch.is_grad_enabled() and not blocks[0].training):
+        return False
+    return fits(h, pairs.num_pairs, h.shape[1])
 
 
 def _fused_blocks(blocks: Sequence[CKGConvBlock], h: Tensor, psi: Tensor, batch: GraphBatch) -> Tensor:

@@ -22,7 +22,7 @@ from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinat
 from ckgconv.nn.encoders import Projected
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.fused import addressable, fused
+from ckgconv.ops.fused import fits, fused
 from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
 
@@ -145,8 +145,8 @@ def on_edges(edge_row: Tensor, edge_attributes: Tensor, rows: int) -> Tensor:
 
 def runs_fused(module: nn.Module, mix: "Mix", x: Tensor, rows: int) -> bool:
     """Whether `fused_stem` applies: in training, a sum of attributes and projection, one process."""
-    alone = fused(x) and not several_processes()
-    return module.training and mix.combine == "sum" and alone and addressable(rows, mix.width)
+    plain = module.training and mix.combine == "sum" and not several_processes()
+    return plain and fused(x) and fits(x, rows, max(mix.width, mix.channels))
 
 
 def fused_stem(
@@ -206,7 +206,7 @@ class Mix(nn.Module):
         super().__init__()
         check_choice("combine", combine, get_args(Combine))
         self.combine = combine
-        self.width = width
+        self.width, self.channels = width, channels
         inputs = channels if combine == "sum" else width + channels
         skips = embedded and combine == "sum"
         self.projection = nn.Identity() if skips else nn.Linear(inputs, width, bias=False)

@@ -3,23 +3,44 @@
     device   dtype      what runs
     cpu      any        plain torch
     cuda     float64    plain torch
-    cuda     float32    Triton: fp32, tf32 where torch's float32 products may use it, bf16 under autocast
+    cuda     float32    Triton: fp32, tf32 where torch's float32 products may use it, bf16 under autocast;
+                        plain torch before compute capability 8.0, and for rows too many or too wide (`fits`)
 
 Storage is bfloat16 under autocast, float32 otherwise; sums, statistics and gradients of parameters are float32 always.
 """
 
 import importlib.util
+import sys
 from functools import cache
 
 import torch
 from torch import Tensor
 
 LEVELS = 2**16  # decisions of dropout have this resolution
+WIDEST = 128  # channels of a tile
+# Shared memory of the largest kernel for more than 64 channels, as compiled; up to 64, 74 KB do on every GPU.
+WIDE_BYTES, EXACT_WIDE_BYTES = 114_688, 196_608
 
 
 def fused(x: Tensor) -> bool:
     """Whether an operation on x runs as a Triton kernel."""
-    return x.is_cuda and x.dtype in (torch.float32, torch.bfloat16) and _has_triton()
+    return x.is_cuda and x.dtype in (torch.float32, torch.bfloat16) and _has_triton() and _multiplies_tf32(x.device)
+
+
+def fits(x: Tensor, rows: int, channels: int) -> bool:
+    """Whether the kernels can number the entries of so many rows, and hold tiles of so many channels on chip."""
+    if channels > WIDEST or rows * pitch(channels) >= 2**31:
+        return False
+    exact = product_precision() == "tf32x3"
+    return channels <= 64 or on_chip(x) >= (EXACT_WIDE_BYTES if exact else WIDE_BYTES)
+
+
+def on_chip(x: Tensor) -> int:
+    """Bytes of shared memory that a program may take."""
+    if not x.is_cuda:
+        return sys.maxsize  # Triton's interpreter
+    properties = torch.cuda.get_device_properties(x.device)
+    return int(getattr(properties, "shared_memory_per_block_optin", properties.shared_memory_per_block))
 
 
 def storage(x: Tensor) -> torch.dtype:
@@ -71,14 +92,14 @@ def tall(rows: int, width: int) -> dict[str, int]:
     return {"BLOCK_R": rows_at_once if width <= 64 else rows_at_once // 2, "num_warps": warps}
 
 
-def addressable(rows: int, channels: int) -> bool:
-    """Whether 32 bits number the entries of so many rows, as the kernels do."""
-    return rows * pitch(channels) < 2**31
-
-
 def launch(width: int) -> dict[str, int]:
     """Warps of a program, so that a tile of the width fits into its registers; loads are not staged on chip."""
     return {"num_warps": 4 if width <= 64 else 8, "num_stages": 1}
+
+
+@cache
+def _multiplies_tf32(device: torch.device) -> bool:
+    return torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 @cache

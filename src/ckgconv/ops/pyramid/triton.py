@@ -17,19 +17,18 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.fused import block, fused, product_precision
+from ckgconv.ops.fused import block, fits, fused, product_precision
 from ckgconv.ops.parts import gelu, gelu_and_slope
 
 ROWS = 16  # of a tile
 MOST_ROWS = 256  # the backward pass is one program
-MOST_CHANNELS = 128  # all three matrices lie on chip
 MOST_OUTPUTS = 64
 
 
 def applies(x: Tensor, fields: Sequence[Tensor]) -> bool:
     """Three layers, float32, and few enough rows and channels for one program."""
-    few = x.shape[0] <= MOST_ROWS and x.shape[1] <= MOST_CHANNELS and fields[-1].shape[0] <= MOST_OUTPUTS
-    return fused(x) and x.dtype == torch.float32 and len(fields) == 6 and few
+    few = x.shape[0] <= MOST_ROWS and fields[-1].shape[0] <= MOST_OUTPUTS
+    return fused(x) and x.dtype == torch.float32 and len(fields) == 6 and few and fits(x, *x.shape)
 
 
 def pyramid(x: Tensor, fields: Sequence[Tensor]) -> Tensor:

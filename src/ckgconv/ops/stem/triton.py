@@ -11,12 +11,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ckgconv.ops.beside import beside
-from ckgconv.ops.fused import block, launch, power_of_two, product_precision, programs, tall
+from ckgconv.ops.fused import block, launch, on_chip, power_of_two, product_precision, programs, tall
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, row_moments
 from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm
 
 PROGRAMS = 128  # more parts would cost more to add up than they save
+TALL_BYTES = 114_688  # of shared memory, for tiles of 128 rows backward
 MANY = 2**16  # rows, from which on a program is given all that a multiprocessor can hold
 
 
@@ -74,7 +75,7 @@ class Stem(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         x, attributes = x.float().contiguous(), attributes.float().contiguous()
         (rows, channels), width = x.shape, weight.shape[0]
-        tile, options = _tile(rows, width)
+        tile, options = _tile(x, width)
         splits = _splits(x, tile)
         moments, moments_out = x.new_empty(3, channels), x.new_empty(3, width)
         parts, parts_out = x.new_empty(3, splits, channels), x.new_empty(3, splits, width)
@@ -172,7 +173,7 @@ class Stem(torch.autograd.Function):
         x, features, scale, shift, weight, scale_out, row_weight, filled, moments, moments_out = ctx.saved_tensors
         gradient = gradient.contiguous()
         channels, width = x.shape[1], weight.shape[0]
-        tile, options = _tile(x.shape[0], width)
+        tile, options = _tile(x, width)
         splits = _splits(x, tile)
         sizes = [weight.numel(), width, 2 * channels, 2 * width]
         parts = x.new_empty(splits, sum(sizes))
@@ -249,11 +250,12 @@ class Stem(torch.autograd.Function):
         return None, carried, scale_sum, shift_sum, linear, scale_out_sum, shift_out_sum, None, None, None
 
 
-def _tile(rows: int, width: int) -> tuple[int, dict[str, int]]:
+def _tile(x: Tensor, width: int) -> tuple[int, dict[str, int]]:
     """Rows of a tile, and the options of a launch: parts are few, so many rows need many warps in each program."""
-    if rows <= MANY:
+    if x.shape[0] <= MANY:
         return 64, launch(width)
-    return 128 if width <= 64 else 64, {**launch(width), "num_warps": 16}
+    tall_fits = width <= 64 and on_chip(x) >= TALL_BYTES
+    return 128 if tall_fits else 64, {**launch(width), "num_warps": 16}
 
 
 def _splits(x: Tensor, tile: int) -> int:
