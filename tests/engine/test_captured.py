@@ -93,7 +93,10 @@ def test_a_captured_step_is_the_eager_one(precision):
         assert torch.equal(mine, theirs)
 
 
-@pytest.mark.parametrize("model", [{"support": 2}, {"encoding": "spd"}, {"encoding": "rd"}, {"norm": "layer"}])
+OTHERS = [{"support": 2}, {"encoding": "spd"}, {"encoding": "rd"}, {"norm": "layer"}, {"width": 136}]
+
+
+@pytest.mark.parametrize("model", OTHERS)
 def test_other_supports_and_encodings_are_captured(model):
     chosen = without_dropout("zinc", **model)
     learner = learner_of(chosen)
