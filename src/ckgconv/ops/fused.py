@@ -37,10 +37,7 @@ def fits(x: Tensor, rows: int, channels: int) -> bool:
 
 def on_chip(x: Tensor) -> int:
     """Bytes of shared memory that a program may take."""
-    if not x.is_cuda:
-        return sys.maxsize  # Triton's interpreter
-    properties = torch.cuda.get_device_properties(x.device)
-    return int(getattr(properties, "shared_memory_per_block_optin", properties.shared_memory_per_block))
+    return _shared_memory(x.device.index) if x.is_cuda else sys.maxsize  # for Triton's interpreter
 
 
 def storage(x: Tensor) -> torch.dtype:
@@ -100,6 +97,14 @@ def launch(width: int) -> dict[str, int]:
 @cache
 def _multiplies_tf32(device: torch.device) -> bool:
     return torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+@cache
+def _shared_memory(device: int) -> int:
+    from triton.runtime import driver
+
+    # The figure by which Triton itself refuses a kernel.
+    return int(driver.active.utils.get_device_properties(device)["max_shared_mem"])
 
 
 @cache
