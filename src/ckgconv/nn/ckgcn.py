@@ -24,7 +24,7 @@ from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
-from ckgconv.ops.beside import beside, together
+from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import fused
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
@@ -106,12 +106,12 @@ class CKGCN(nn.Module):
     def node_states(self, batch: GraphBatch) -> Tensor:
         """h^L [N, D], what the head reads."""
         with full_precision(batch.degree.device):
+            edge_attributes = self._edge_attributes(batch)
+            pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
+            # Beside the kernels of all layers, and joined by `run_blocks` where blocks begin.
             with beside():
                 attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
                 h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
-            edge_attributes = self._edge_attributes(batch)
-            pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
-        together(h)
         return run_blocks(self.blocks, self.kernel, h, pair_features, batch)
 
     def _edge_attributes(self, batch: GraphBatch) -> Tensor | Projected | None:

@@ -16,7 +16,7 @@ from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.kernel import GivenKernels, Kernel, only_real
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.beside import has_room
+from ckgconv.ops.beside import has_room, together
 from ckgconv.ops.fused import draw_seed, fits, fused
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.total import several_processes
@@ -25,9 +25,10 @@ from ckgconv.ops.total import several_processes
 def run_blocks(
     blocks: Sequence[CKGConvBlock], kernel: Kernel | GivenKernels, h: Tensor, pair_features: Tensor, batch: GraphBatch
 ) -> Tensor:
-    """h⁰ [N, D] and pair features [R, D] → hᴸ [N, D]."""
+    """h⁰ [N, D], which may still be on its way beside, and pair features [R, D] → hᴸ [N, D]."""
     pairs = batch.pairs
     if not _runs_fused(blocks, h, pairs):
+        together(h)
         has_room()
         values = kernel.in_turn if isinstance(kernel, Kernel) else kernel
         for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
@@ -37,6 +38,7 @@ def run_blocks(
         stacked = kernel.all_layers(pair_features, pairs)
     else:
         stacked = only_real(torch.stack([psi.stored for psi in kernel(pair_features, pairs)]), pairs)
+    together(h)
     has_room()
     return _fused_blocks(blocks, h, stacked, batch)
 
