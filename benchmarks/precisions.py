@@ -12,7 +12,6 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from ckgconv.checks import require
 from ckgconv.studies.t_test import sample, t_test
 from ckgconv.tasks.metrics import HIGHER_IS_BETTER
 
@@ -25,7 +24,13 @@ def main() -> None:
     parser.add_argument("runs", type=Path, nargs="+", help="folders of finished runs")
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
-    records = grouped([json.loads((folder / "record.json").read_text(encoding="utf-8")) for folder in options.runs])
+    for folder in options.runs:
+        if not (folder / "record.json").is_file():
+            parser.error(f"{folder} has no record.json: give the folders of finished runs.")
+    found = [json.loads((folder / "record.json").read_text(encoding="utf-8")) for folder in options.runs]
+    if any(record["recipe"] != found[0]["recipe"] for record in found):
+        parser.error("the runs have different recipes: give runs that differ in precision and seed only.")
+    records = grouped(found)
     print(json.dumps(compared(records), indent=1))
     if options.figure:
         draw(records, options.figure)
@@ -33,10 +38,6 @@ def main() -> None:
 
 def grouped(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Records by precision, the first of the command line first."""
-    require(
-        all(record["recipe"] == records[0]["recipe"] for record in records),
-        "The runs have different recipes: give runs that differ in precision and seed only.",
-    )
     found = defaultdict(list)
     for record in records:
         found[record["precision"]].append(record)

@@ -13,34 +13,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from ckgconv.cli import main, spread
+from ckgconv.cli import spread
 from ckgconv.cli.curve import sparkline
 from ckgconv.data import save_packed, zinc
 from ckgconv.engine import checkpoint
 
 SMALL = ["model.width=8", "model.blocks=2", "model.steps=3", "data.limit=12", "training.epochs=2"]
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def ckgconv(monkeypatch, capsys):
-    """Runs the command line; returns exit code, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ckgconv", *map(str, arguments)])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def table(path, rows=30):

@@ -1,27 +1,8 @@
 import json
-import sys
 
 import pytest
 
-from ckgconv.cli import main, spread
-
-
-@pytest.fixture
-def ckgconv(monkeypatch, capsys, tmp_path):
-    """Runs the command line in an empty folder; returns exit code, standard output and standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["ckgconv", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = stop.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+from ckgconv.cli import spread
 
 
 def test_prints_the_table_and_writes_the_page(ckgconv, tmp_path):

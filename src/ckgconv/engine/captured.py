@@ -50,7 +50,7 @@ def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
 def evaluated_together(learner: Learner, graphs: Tensor) -> int:
     """Graphs of an evaluation step: predictions do not hang on their batch, so it is as large as fills the device."""
     size = learner.recipe.batch_size
-    pairs = float(source_for(learner).sizes.pairs[graphs].float().mean()) if len(graphs) else 1.0
+    pairs = float(shared_source(learner).sizes.pairs[graphs].float().mean()) if len(graphs) else 1.0
     return min(max(size, int(EVALUATED_PAIRS / max(pairs, 1.0))), max(size, len(graphs)))
 
 
@@ -66,12 +66,12 @@ def _replay(
     replay: Replay | None = learner.replays.get(name)
     if replay is None or not replay.fits(table):
         learner.replays.pop(name, None)
-        replay = Replay(source_for(learner), table, split, lambda sample: work(learner, sample))
+        replay = Replay(shared_source(learner), table, split, lambda sample: work(learner, sample))
         learner.replays[name] = replay
     return replay
 
 
-def source_for(learner: Learner) -> Source:
+def shared_source(learner: Learner) -> Source:
     """The one source of all captured steps of a learner."""
     source: Source = learner.replays.get("source") or source_of(learner)
     learner.replays["source"] = source

@@ -114,9 +114,10 @@ class PairStem(nn.Module):
             position = None
         else:
             attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
-        # No gradient reaches the coordinates there, and injected degrees are learned.
-        learned = isinstance(self.encoder, RandomWalkEncoder) and self.encoder.injection is not None
-        if isinstance(self.encoder, RandomWalkEncoder) and not learned and runs_fused(self, self.mix, degree, rows):
+        # No gradient reaches the coordinates in the fused stem, and injected degrees are learned.
+        fixed = isinstance(self.encoder, RandomWalkEncoder) and self.encoder.injection is None
+        if fixed and runs_fused(self, self.mix, degree, rows):
+            assert isinstance(self.encoder, RandomWalkEncoder)
             if self.position is not None and position is not None:
                 attributes = attributes + self.position(position, pairs)
             # Padding alone needs no weights: the kernels stop at the filled rows.

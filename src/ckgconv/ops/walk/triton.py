@@ -13,11 +13,11 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ckgconv.ops.fused import block
+from ckgconv.ops.fused import block, on_chip
 
 ROWS = 16
 TILE = 64
-WHOLE = 128  # nodes of the largest graph that is held in one tile
+WHOLE, WHOLE_BYTES = 128, 147_456  # nodes of the largest graph that one tile holds, and its shared memory as compiled
 
 
 @triton.jit
@@ -97,7 +97,7 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
     out = torch.zeros(rows, steps + 1, device=matrix.device)
     grid = (graphs, -(-largest // ROWS))
     matrix = matrix.float().contiguous()
-    if largest <= WHOLE:
+    if largest <= TILE or (largest <= WHOLE and on_chip(matrix) >= WHOLE_BYTES):
         tile = block(largest)
         # Plain products in a small tile; larger ones need the matrix units.
         options = {"PRECISION": "ieee" if tile <= TILE else "tf32x3", "num_warps": 4 if tile <= TILE else 8}

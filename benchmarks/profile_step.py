@@ -1,0 +1,83 @@
+"""Where the time of a training step goes: milliseconds of a step, and microseconds of each kind of launch in it.
+
+    python benchmarks/profile_step.py pattern --precision bf16 [--limit 512] [--rows 25]
+
+The step is timed without the profiler, over three epochs of the first graphs; on a GPU launches that run side by side
+add up to more than the step.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import replace
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from ckgconv import CKGCN, recipe
+from ckgconv.data import load
+from ckgconv.engine.learner import Learner
+from ckgconv.engine.loop import train_epoch
+from ckgconv.engine.record import commit, device_name, peak_memory_mb
+from ckgconv.engine.run import make_learner
+from ckgconv.engine.setup import make_fabric
+
+EPOCHS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("recipe")
+    parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
+    parser.add_argument("--precision", default="32", help="32, tf32, bf16 or 64")
+    parser.add_argument("--limit", type=int, default=512, help="graphs")
+    parser.add_argument("--rows", type=int, default=25, help="kinds of launches to print")
+    options = parser.parse_args()
+    chosen = recipe(options.recipe)
+    chosen = replace(chosen, data=replace(chosen.data, limit=options.limit))
+    torch.manual_seed(0)
+    fabric = make_fabric(options.device, options.precision)
+    learner = make_learner(fabric, CKGCN.from_recipe(chosen), load(chosen.data, None), chosen)
+    steps = -(-len(learner.data.train) // learner.recipe.batch_size)
+    print(json.dumps(timed(learner, steps) | {"recipe": chosen.name, "precision": options.precision}, indent=1))
+    for microseconds, calls, name in launches(learner, steps)[: options.rows]:
+        print(f"{microseconds:10.1f} µs a step {calls:7.1f} launches  {name[:100]}")
+
+
+def timed(learner: Learner, steps: int) -> dict[str, float | int | str | None]:
+    """Milliseconds of a step after an epoch that compiles and captures."""
+    epoch(learner, 0)
+    start = time.perf_counter()
+    for number in range(1, EPOCHS + 1):
+        epoch(learner, number)
+    milliseconds = 1e3 * (time.perf_counter() - start) / EPOCHS / steps
+    device = learner.fabric.device
+    return {
+        "step_ms": round(milliseconds, 3),
+        "steps": steps,
+        "peak_memory_mb": peak_memory_mb(device),
+        "device": device_name(device),
+        "commit": commit(),
+    }
+
+
+def launches(learner: Learner, steps: int) -> list[tuple[float, float, str]]:
+    """Microseconds and number of each kind of launch in a step, longest first."""
+    on_gpu = learner.fabric.device.type == "cuda"
+    with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as trace:
+        epoch(learner, EPOCHS + 1)
+    found = [
+        ((each.self_device_time_total if on_gpu else each.self_cpu_time_total) / steps, each.count / steps, each.key)
+        for each in trace.key_averages()
+    ]
+    return sorted(found, reverse=True)
+
+
+def epoch(learner: Learner, number: int) -> None:
+    train_epoch(learner, number, lambda graphs, loss: None)
+    if learner.fabric.device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    main()
