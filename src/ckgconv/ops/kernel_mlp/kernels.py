@@ -36,6 +36,12 @@ from ckgconv.ops.parts import (
 
 
 @triton.jit
+def group_start(group, stride):
+    """Where a group begins: at a whole row, and so at 16 bytes' multiples, which the compiler cannot know."""
+    return tl.multiple_of(tl.cast(group, tl.int64) * stride, 8)
+
+
+@triton.jit
 def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
     """[BLOCK_R] weights of rows; every real row counts once where none are given."""
     if WEIGHTED:
@@ -166,9 +172,9 @@ def forward_stage(
     offset = tl.zeros([BLOCK_D], tl.float32)
     if BIAS:
         offset = tl.load(bias + group * D + outer, mask=outer < D, other=0.0)
-    x += group.to(tl.int64) * x_stride
-    y += group.to(tl.int64) * y_stride
-    residual += group.to(tl.int64) * residual_stride
+    x += group_start(group, x_stride)
+    y += group_start(group, y_stride)
+    residual += group_start(group, residual_stride)
     seed_value = tl.load(seed) + draw * groups + group
     total_y = 0.0
     if TRACK:
@@ -279,11 +285,11 @@ def backward_stage(
     cell = outer[:, None] * K + inner[None, :]
     real_cell = (outer < D)[:, None] & (inner < K)[None, :]
     matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
-    g += group.to(tl.int64) * group_stride
-    y += group.to(tl.int64) * group_stride
-    carry += group.to(tl.int64) * group_stride
-    x += group.to(tl.int64) * x_stride
-    gx += group.to(tl.int64) * gx_stride
+    g += group_start(group, group_stride)
+    y += group_start(group, group_stride)
+    carry += group_start(group, group_stride)
+    x += group_start(group, x_stride)
+    gx += group_start(group, gx_stride)
     seed_value = tl.load(seed) + draw * groups + group
     gradient_linear = tl.zeros([BLOCK_D, BLOCK_K], tl.float32)
     # Summed over tiles first: the rows of one tile lie in different threads.
@@ -381,7 +387,7 @@ def input_gradient(
     if tile * BLOCK_R < rows:
         for group in range(groups):
             gamma = tl.load(scale + group * K + columns, mask=columns < K, other=0.0)
-            start = tl.cast(group, tl.int64) * group_stride
+            start = group_start(group, group_stride)
             pull += gamma[None, :] * tl.load(g + start + place, mask=there, other=0.0).to(tl.float32)
             if CARRY:
                 passed += tl.load(carry + start + place, mask=there, other=0.0).to(tl.float32)
