@@ -3,7 +3,8 @@
 The batches of an epoch lie on the device as a table of graph numbers. A step works on a batch that lies ready in one
 of two slots, while another stream assembles the batch of the next step into the other: walks, supports and targets cost
 no time of their own, since they run beside the node pass, which leaves most of the device idle. Two graphs, one per
-direction, are replayed in turn; a counter on the device says which row is next.
+direction, are replayed in turn, and where steps are short a graph of eight of them; a counter on the device says which
+row is next.
 
 A step that has been captured cannot change: batches that do not fit its capacity are refused, and the caller captures
 anew.
@@ -25,6 +26,9 @@ from ckgconv.ops.beside import overlapping
 from ckgconv.pairs.padded import Capacity
 
 WARM_UPS = 2
+SIDES = 4  # streams of launches beside a step
+STRETCH = 8  # steps of one graph, an even number; a launch costs 20 µs, of a millisecond that a step of ZINC takes
+SHORT_PAIRS = 2**17  # pairs of a step that is so short
 # An epoch that needs a little more than the ones before it should not capture anew.
 SLACK = 1.05
 
@@ -49,15 +53,17 @@ class Replay:
         device = learner.fabric.device
         self.table = torch.full((steps + 1, width), -1, device=device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
-        self.side, self.assembly = torch.cuda.Stream(device), torch.cuda.Stream(device)
+        self.sides = [torch.cuda.Stream(device) for _ in range(SIDES)]
+        self.assembly = torch.cuda.Stream(device)
         self.table[:steps] = batches.to(device)
         self.window = source.window(self.capacity)
         self._show(batches, 0)
         self.values = torch.zeros(0)
+        self.stretch: torch.cuda.CUDAGraph | None = None
         try:
             with _any_algorithm(learner.model.sums_in_order):
                 self.slots = [self._sample(self.counter), self._sample(self.counter)]
-                self.graphs = self._captured()
+                self._capture()
         except torch.OutOfMemoryError as error:
             raise InputError(
                 f"A batch of up to {self.capacity.pairs:,} pairs does not fit into the memory of the GPU: choose a "
@@ -76,9 +82,15 @@ class Replay:
         self.counter.zero_()
         self._show(batches, 0)
         _copy(self.slots[0], self._sample(self.counter))
-        for step in range(batches.shape[0]):
-            self._show(batches, step + 1)
-            self.graphs[step % 2].replay()
+        step = 0
+        while step < batches.shape[0]:
+            if self.stretch is not None and step + STRETCH <= batches.shape[0]:
+                self.stretch.replay()
+                step += STRETCH
+            else:
+                self._show(batches, step + 1)
+                self.graphs[step % 2].replay()
+                step += 1
         return self.values.clone()
 
     def _sample(self, row: Tensor) -> Sample:
@@ -102,7 +114,7 @@ class Replay:
             with torch.cuda.stream(self.assembly), torch.autocast("cuda", enabled=False):
                 _copy(self.slots[1 - slot], self._sample(self.counter + 1))
 
-        with overlapping(self.side, assemble):
+        with overlapping(self.sides, assemble):
             value = self.work(self.slots[slot])
         if not self.values.numel():
             self.values = value.new_zeros(self.table.shape[0] - 1, *value.shape)
@@ -110,8 +122,8 @@ class Replay:
         main.wait_stream(self.assembly)
         self.counter.add_(1)
 
-    def _captured(self) -> list[torch.cuda.CUDAGraph]:
-        """One graph per slot, after steps that compile kernels and fill caches, and whose effects are undone."""
+    def _capture(self) -> None:
+        """One graph per slot and one of many steps, after steps that compile kernels and whose effects are undone."""
         learner = self.source.learner
         kept = _state(learner)
         generator = torch.cuda.get_rng_state(learner.fabric.device)
@@ -123,16 +135,21 @@ class Replay:
                 self._step(0)
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.synchronize()
-        graphs = []
         pool = torch.cuda.graph_pool_handle()
-        for slot in (0, 1):
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, pool=pool):
-                self._step(slot)
-            graphs.append(graph)
+        self.graphs = [self._graph(pool, [slot]) for slot in (0, 1)]
+        # Steps that read from the host wait for it one by one.
+        if self.window is None and self.capacity.pairs <= SHORT_PAIRS and self.table.shape[0] > STRETCH:
+            self.stretch = self._graph(pool, [0, 1] * (STRETCH // 2))
         _restore(learner, kept)
         torch.cuda.set_rng_state(generator, learner.fabric.device)
-        return graphs
+
+    def _graph(self, pool: tuple[int, int], slots: list[int]) -> torch.cuda.CUDAGraph:
+        """A step on each of the slots."""
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=pool):
+            for slot in slots:
+                self._step(slot)
+        return graph
 
 
 @contextmanager
@@ -170,8 +187,7 @@ def widened_capacity(needed: Capacity) -> Capacity:
 
 def _copy(target: Sample, source: Sample) -> None:
     """Into the tensors of a slot."""
-    for place, value in zip(_tensors(target), _tensors(source), strict=True):
-        place.copy_(value)
+    torch._foreach_copy_(_tensors(target), _tensors(source))
 
 
 def _tensors(value: Sample) -> list[Tensor]:

@@ -28,7 +28,7 @@ def run_blocks(
     """h⁰ [N, D], which may still be on its way beside, and pair features [R, D] → hᴸ [N, D]."""
     pairs = batch.pairs
     if not _runs_fused(blocks, h, pairs):
-        together(h)
+        together()
         has_room()
         values = kernel.in_turn if isinstance(kernel, Kernel) else kernel
         for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
@@ -38,7 +38,7 @@ def run_blocks(
         stacked = kernel.all_layers(pair_features, pairs)
     else:
         stacked = only_real(torch.stack([psi.stored for psi in kernel(pair_features, pairs)]), pairs)
-    together(h)
+    together()
     has_room()
     return _fused_blocks(blocks, h, stacked, batch)
 

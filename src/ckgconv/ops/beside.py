@@ -2,15 +2,16 @@
 
 A step is a chain of launches, each waiting for the one before, but not all of it hangs together: nobody reads the
 gradient of a matrix before the update, nor the stem of the nodes before the blocks. Inside `overlapping` such launches
-run on a second stream. The node pass, moreover, occupies half of a large GPU: other work of the step that wants the
-rest, such as the batch of the next one, begins where the network calls `has_room`.
+run on other streams, on several in turn, since they need not wait for each other either. The node pass, moreover,
+occupies half of a large GPU: other work of the step that wants the rest, such as the batch of the next one, begins
+where the network calls `has_room`.
 
 Elsewhere everything runs where it stands, and none of these functions does anything.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -18,11 +19,17 @@ from torch import Tensor
 
 @dataclass
 class Overlap:
-    """The second stream of a step, and work that waits for room."""
+    """The other streams of a step, work that waits for room, and what may not be freed before they have read it."""
 
-    side: torch.cuda.Stream
+    sides: Sequence[torch.cuda.Stream]
     waiting: Callable[[], None] | None
-    forked: bool = False
+    turn: int = 0
+    held: list[Tensor] = field(default_factory=list)
+
+    def next_side(self) -> torch.cuda.Stream:
+        """The stream whose turn it is."""
+        self.turn += 1
+        return self.sides[(self.turn - 1) % len(self.sides)]
 
 
 # Not a context variable: backward passes run on threads of their own.
@@ -30,10 +37,10 @@ _overlap: Overlap | None = None
 
 
 @contextmanager
-def overlapping(side: torch.cuda.Stream, waiting: Callable[[], None]) -> Iterator[None]:
-    """Within, `beside` runs on `side`, and `waiting` is called once, where there is room or else at the end."""
+def overlapping(sides: Sequence[torch.cuda.Stream], waiting: Callable[[], None]) -> Iterator[None]:
+    """Within, `beside` runs on `sides`, and `waiting` is called once, where there is room or else at the end."""
     global _overlap
-    _overlap = Overlap(side, waiting)
+    _overlap = Overlap(sides, waiting)
     try:
         yield
         has_room()
@@ -55,20 +62,19 @@ def beside(*inputs: Tensor) -> Iterator[None]:
     if _overlap is None:
         yield
         return
-    side, _overlap.forked = _overlap.side, True
+    side = _overlap.next_side()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         yield
-    for value in inputs:
-        # Its memory may not serve others while the side stream still reads it.
-        value.record_stream(side)
+    _overlap.held += inputs
 
 
-def together(*outputs: Tensor) -> None:
-    """Wait for everything beside; `outputs` were computed there and are read from here on."""
-    if _overlap is None or not _overlap.forked:
+def together() -> None:
+    """Wait for everything beside."""
+    if _overlap is None:
         return
     main = torch.cuda.current_stream()
-    main.wait_stream(_overlap.side)
-    for value in outputs:
-        value.record_stream(main)
+    for side in _overlap.sides[: _overlap.turn]:
+        main.wait_stream(side)
+    # In memory of the main stream from here on: what comes next there is behind those who read it.
+    _overlap.held.clear()

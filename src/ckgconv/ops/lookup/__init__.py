@@ -29,14 +29,15 @@ class Lookup(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, index: Tensor, table: Tensor) -> Tensor:
-        ctx.save_for_backward(index)
-        ctx.size = table.shape[0]
+        # Ahead of time: the gradients of tables are the last that a step waits for.
+        with beside(index):
+            indicator = index == torch.arange(table.shape[0], device=index.device).unsqueeze(-1)
+            ctx.save_for_backward(indicator.to(table.dtype))
         return table.index_select(0, index)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
-        (index,) = ctx.saved_tensors
+        (indicator,) = ctx.saved_tensors
         with beside(gradient), torch.autocast(gradient.device.type, enabled=False):
-            indicator = index == torch.arange(ctx.size, device=index.device).unsqueeze(-1)
-            return None, indicator.to(gradient.dtype) @ gradient
+            return None, indicator @ gradient

@@ -21,6 +21,8 @@ from ckgconv.ops.node_pass.naive import Block, Lists
 NODES = 16  # rows of a tile: the least that matrix units take
 MANY = 64  # senders of a node
 PROGRAMS = 128  # more parts would cost more to add up than they save
+# Rows of one product of matrices' gradients, which are sums over all nodes: one product for each would leave the GPU idle.
+PIECE = 128
 FIELDS = len(Block._fields)
 SUMS = 8  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂, ∂b, ∂b₂
 
@@ -258,12 +260,13 @@ def _backward(
     """∂x, ∂ψ and the gradients of the fields of every block."""
     (nodes, width), layers = x.shape, len(blocks)
     hidden = blocks[0].weight_in.shape[0]
-    splits = _splits(nodes)
+    rows = -(-nodes // PIECE) * PIECE
+    splits = _splits(rows)
     gradient_psi = torch.empty(*psi.shape[:2], psi.stride(1), dtype=psi.dtype, device=psi.device)
     sums = torch.empty(splits, layers, SUMS, width, device=x.device)
     # Both factors of each matrix's gradient for all blocks.
-    narrow = torch.empty(4, layers, nodes, width, device=x.device)
-    wide = torch.empty(2, layers, nodes, hidden, device=x.device)
+    narrow = torch.empty(4, layers, rows, width, device=x.device)
+    wide = torch.empty(2, layers, rows, hidden, device=x.device)
     out_kept, u_kept, projected_kept, scaled_kept = narrow
     hidden_kept, gradient_hidden = wide
     pull, residual, gy = torch.zeros(3, nodes, width, device=x.device)
@@ -300,7 +303,7 @@ def _backward(
             **settings.drops(2 * number + 1),
             **common,
             **plain,
-            N=nodes,
+            N=rows,
             H=hidden,
             PRECISION=settings.precision,
             BLOCK_H=_hidden_tile(width, hidden),
@@ -329,7 +332,7 @@ def _backward(
             **settings.drops(2 * number),
             **common,
             **plain,
-            N=nodes,
+            N=rows,
             PRECISION=settings.precision,
             PARTS=parts,
         )
@@ -364,13 +367,19 @@ def _field_gradients(sums: Tensor, narrow: Tensor, wide: Tensor) -> list[Tensor]
     """Gradients in the order of the fields of each block."""
     out_kept, u_kept, projected_kept, scaled_kept = narrow
     hidden_kept, gradient_hidden = wide
-    weight = torch.bmm(projected_kept.mT, scaled_kept)
-    weight_in = torch.bmm(gradient_hidden.mT, u_kept)
-    weight_out = torch.bmm(out_kept.mT, hidden_kept)
-    bias_in = gradient_hidden.sum(1)
+    weight = _summed_products(projected_kept, scaled_kept)
+    weight_in = _summed_products(gradient_hidden, u_kept)
+    weight_out = _summed_products(out_kept, hidden_kept)
+    bias_in = gradient_hidden.unflatten(1, (-1, PIECE)).sum(2).sum(1)
     gradients: list[Tensor] = []
     for number, each in enumerate(sums.unbind(0)):
         shift, scale, shift_out, scale_out, theta1, theta2, bias, bias_out = each.unbind(0)
         gradients += [theta1, theta2, weight[number], bias, scale, shift]
         gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out, scale_out, shift_out]
     return gradients
+
+
+def _summed_products(left: Tensor, right: Tensor) -> Tensor:
+    """Σ_n left_nᵀ right_n [L, A, B] from [L, N, A] and [L, N, B]: products of pieces first."""
+    left, right = left.unflatten(1, (-1, PIECE)), right.unflatten(1, (-1, PIECE))
+    return (left.mT @ right).sum(1)
