@@ -143,7 +143,7 @@ class Replay:
         _restore(learner, kept)
         torch.cuda.set_rng_state(generator, learner.fabric.device)
 
-    def _graph(self, pool: tuple[int, int], slots: list[int]) -> torch.cuda.CUDAGraph:
+    def _graph(self, pool: Any, slots: list[int]) -> torch.cuda.CUDAGraph:
         """A step on each of the slots."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=pool):

@@ -89,6 +89,13 @@ def tall(rows: int, width: int) -> dict[str, int]:
     return {"BLOCK_R": rows_at_once if width <= 64 else rows_at_once // 2, "num_warps": warps}
 
 
+def early_launch(x: Tensor) -> dict[str, bool]:
+    """Options of a launch that may begin before the one in front of it has ended: compute capability 9.0 on."""
+    if x.is_cuda and torch.cuda.get_device_capability(x.device) >= (9, 0):
+        return {"EARLY": True, "launch_pdl": True}
+    return {"EARLY": False}
+
+
 def launch(width: int) -> dict[str, int]:
     """Warps of a program, so that a tile of the width fits into its registers; loads are not staged on chip."""
     return {"num_warps": 4 if width <= 64 else 8, "num_stages": 1}

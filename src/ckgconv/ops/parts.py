@@ -15,9 +15,30 @@ Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows
 
 import triton
 import triton.language as tl
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 TINY = tl.constexpr(1e-30)
 AT_ONCE = tl.constexpr(64)  # parts that are read together: more would not fit into registers
+
+
+@triton.jit
+def let_next_begin(EARLY: tl.constexpr):
+    """The next launch may take its place on the device, and do what does not hang on this one."""
+    if EARLY:
+        gdc_launch_dependents()
+
+
+@triton.jit
+def wait_for_last(EARLY: tl.constexpr):
+    """From here on everything that launches before this one have written is seen."""
+    if EARLY:
+        gdc_wait()
+
+
+@triton.jit
+def group_start(group, stride):
+    """Where a group begins: at a whole row, and so at 16 bytes' multiples, which the compiler cannot know."""
+    return tl.multiple_of(tl.cast(group, tl.int64) * stride, 8)
 
 
 @triton.jit

@@ -23,6 +23,7 @@ from ckgconv.ops.parts import (
     TINY,
     gelu,
     gelu_and_slope,
+    group_start,
     kept,
     merge_moments,
     read_moments,
@@ -33,12 +34,6 @@ from ckgconv.ops.parts import (
     write_moments,
     write_parts,
 )
-
-
-@triton.jit
-def group_start(group, stride):
-    """Where a group begins: at a whole row, and so at 16 bytes' multiples, which the compiler cannot know."""
-    return tl.multiple_of(tl.cast(group, tl.int64) * stride, 8)
 
 
 @triton.jit

@@ -15,8 +15,8 @@ Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 import triton
 import triton.language as tl
 
-from ckgconv.ops.node_pass.forward import dropped
-from ckgconv.ops.parts import TINY, gelu_and_slope, read_moments, read_sums
+from ckgconv.ops.node_pass.forward import dropped, kernel_rows, node_rows, senders
+from ckgconv.ops.parts import TINY, gelu_and_slope, let_next_begin, read_moments, read_sums, wait_for_last
 
 
 @triton.jit
@@ -71,6 +71,26 @@ def through_norm(
 
 
 @triton.jit
+def hidden_weights(linear_in, linear_out, inner, columns, D: tl.constexpr, H: tl.constexpr):
+    """W₁ [inner, D] and W₂ [D, inner] of some hidden channels."""
+    there = (inner < H)[:, None] & (columns < D)[None, :]
+    matrix_in = tl.load(linear_in + inner[:, None] * D + columns[None, :], mask=there, other=0.0)
+    there = (columns < D)[:, None] & (inner < H)[None, :]
+    return matrix_in, tl.load(linear_out + columns[:, None] * H + inner[None, :], mask=there, other=0.0)
+
+
+@triton.jit
+def hidden_slope(u, matrix_in, bias_in, hidden_kept, node, inner, N, H: tl.constexpr, PRECISION: tl.constexpr):
+    """GELU'(W₁ u + b₁) [BLOCK_N, inner]; GELU itself is kept for the gradient of W₂."""
+    n = tl.dot(u, tl.trans(matrix_in), input_precision=PRECISION)
+    n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
+    active, slope = gelu_and_slope(n, n, False)
+    there = (node < N)[:, None] & (inner < H)[None, :]
+    tl.store(hidden_kept + node[:, None] * H + inner[None, :], active, mask=there)
+    return slope
+
+
+@triton.jit
 def backward_ffn(
     g,
     v,
@@ -107,7 +127,9 @@ def backward_ffn(
     BLOCK_D: tl.constexpr,
     BLOCK_H: tl.constexpr,
     PARTS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
+    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -126,6 +148,14 @@ def backward_ffn(
         kept = (node < N)[:, None] & real_column[None, :]
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
+        standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
+        u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
+        tl.store(u_kept + target, u, mask=kept)
+        inner = tl.arange(0, BLOCK_H)
+        if H <= BLOCK_H:
+            matrix_in, matrix_out = hidden_weights(linear_in, linear_out, inner, columns, D, H)
+            slope = hidden_slope(u, matrix_in, bias_in, hidden_kept, node, inner, N, H, PRECISION)
+        wait_for_last(EARLY)
         pull = through_norm(
             g, v, v_moments, v_scale, v_sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS
         )
@@ -134,23 +164,14 @@ def backward_ffn(
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         tl.store(gradient_out + target, pull, mask=kept)
         sum_out += tl.sum(pull, axis=0)
-        standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
-        u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
-        tl.store(u_kept + target, u, mask=kept)
         for hidden in range(0, H, BLOCK_H):
-            inner = hidden + tl.arange(0, BLOCK_H)
-            there = (inner < H)[:, None] & real_column[None, :]
-            matrix_in = tl.load(linear_in + inner[:, None] * D + columns[None, :], mask=there, other=0.0)
-            n = tl.dot(u, tl.trans(matrix_in), input_precision=PRECISION)
-            n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
-            active, slope = gelu_and_slope(n, n, False)
-            cell = columns[:, None] * H + inner[None, :]
-            matrix_out = tl.load(linear_out + cell, mask=real_column[:, None] & (inner < H)[None, :], other=0.0)
+            if H > BLOCK_H:
+                inner = hidden + tl.arange(0, BLOCK_H)
+                matrix_in, matrix_out = hidden_weights(linear_in, linear_out, inner, columns, D, H)
+                slope = hidden_slope(u, matrix_in, bias_in, hidden_kept, node, inner, N, H, PRECISION)
             back = tl.dot(pull, matrix_out, input_precision=PRECISION) * slope
-            place = node[:, None] * H + inner[None, :]
-            kept_place = (node < N)[:, None] & (inner < H)[None, :]
-            tl.store(hidden_kept + place, active, mask=kept_place)
-            tl.store(gradient_hidden + place, back, mask=kept_place)
+            there = (node < N)[:, None] & (inner < H)[None, :]
+            tl.store(gradient_hidden + node[:, None] * H + inner[None, :], back, mask=there)
             passed = tl.dot(back, matrix_in, passed, input_precision=PRECISION)
         tl.store(gt + target, passed, mask=inside)
         passed = tl.where(inside, passed, 0.0)
@@ -194,7 +215,9 @@ def backward_projection(
     BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
+    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -212,6 +235,10 @@ def backward_projection(
         kept = (node < N)[:, None] & real_column[None, :]
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
+        values = tl.load(y + target, mask=inside, other=0.0)
+        root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
+        size = tl.maximum(tl.load(support_size + node, mask=real, other=1.0), 1.0)
+        wait_for_last(EARLY)
         pull = through_norm(
             g, t, t_moments, t_scale, t_sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS
         )
@@ -221,9 +248,6 @@ def backward_projection(
         tl.store(gradient_out + target, pull, mask=kept)
         sum_out += tl.sum(pull, axis=0)
         back = tl.dot(pull, matrix, input_precision=PRECISION)
-        values = tl.load(y + target, mask=inside, other=0.0)
-        root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
-        size = tl.maximum(tl.load(support_size + node, mask=real, other=1.0), 1.0)
         scaler = first[None, :] + root[:, None] * second[None, :]
         tl.store(scaled_kept + target, values * scaler, mask=kept)
         tl.store(gy + target, back * scaler / size[:, None], mask=inside)
@@ -260,7 +284,9 @@ def backward_convolution(
     BLOCK_N: tl.constexpr,
     CHUNK: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
+    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -283,33 +309,36 @@ def backward_convolution(
             own = standard * gamma[None, :] + offset[None, :]
         begin = tl.load(sender_ptr + node, mask=real, other=0).to(tl.int32)
         length = tl.load(sender_ptr + node + 1, mask=real, other=0).to(tl.int32) - begin
-        products = tl.zeros([BLOCK_N, CHUNK, BLOCK_D], tl.float32)
         place = tl.arange(0, CHUNK)
-        first = begin[:, None] + place[None, :]
-        # Rows and receivers are read one chunk ahead, so that only one load waits for another.
-        following_row = tl.load(sender_rows + first, mask=place[None, :] < length[:, None], other=0)
-        following = tl.load(sender_receiver + first, mask=place[None, :] < length[:, None], other=0)
+        stored = place[None, :] < length[:, None]
+        row, other = senders(sender_rows, begin, length, place), senders(sender_receiver, begin, length, place)
+        following_row = senders(sender_rows, begin, length, place + CHUNK)
+        following = senders(sender_receiver, begin, length, place + CHUNK)
+        kernel = kernel_rows(psi, row, stored, columns, PITCH)
+        wait_for_last(EARLY)
+        pull = node_rows(gy, other, stored, columns, D)
+        passed = tl.load(residual + target, mask=inside, other=0.0)
+        products = tl.zeros([BLOCK_N, CHUNK, BLOCK_D], tl.float32)
         for chunk in range(0, tl.max(length, axis=0), CHUNK):
-            place = chunk + tl.arange(0, CHUNK)
-            stored = place[None, :] < length[:, None]
-            entry = begin[:, None] + place[None, :] + CHUNK
-            row, other = following_row.to(tl.int32), following.to(tl.int32)
-            more = place[None, :] + CHUNK < length[:, None]
-            following_row = tl.load(sender_rows + entry, mask=more, other=0)
-            following = tl.load(sender_receiver + entry, mask=more, other=0)
-            there = stored[:, :, None] & real_column[None, None, :]
             lies = stored[:, :, None] & (columns < PITCH)[None, None, :]
             cells = row[:, :, None] * PITCH + columns[None, None, :]
-            kernel = tl.load(psi + cells, mask=lies, other=0.0).to(tl.float32)
-            pull = tl.load(gy + other[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
             tl.store(gpsi + cells, (own[:, None, :] * pull).to(gpsi.dtype.element_ty), mask=lies)
-            products += kernel * pull
-        summed = tl.load(residual + target, mask=inside, other=0.0) + tl.sum(products, axis=1)
+            products += kernel.to(tl.float32) * pull
+            # Rows and receivers are read two chunks ahead, so that no load waits for another.
+            place = chunk + CHUNK + tl.arange(0, CHUNK)
+            stored = place[None, :] < length[:, None]
+            row, other = following_row, following
+            following_row = senders(sender_rows, begin, length, place + CHUNK)
+            following = senders(sender_receiver, begin, length, place + CHUNK)
+            kernel = kernel_rows(psi, row, stored, columns, PITCH)
+            pull = node_rows(gy, other, stored, columns, D)
+        summed = passed + tl.sum(products, axis=1)
         tl.store(gx + target, summed, mask=inside)
         if NORM:
             summed = tl.where(inside, summed, 0.0)
             sum_g += tl.sum(summed, axis=0)
             sum_gv += tl.sum(summed * standard, axis=0)
     if NORM:
+        wait_for_last(EARLY)
         tl.store(v_sums + split * part_stride + columns, sum_g, mask=real_column)
         tl.store(v_sums + split * part_stride + D + columns, sum_gv, mask=real_column)

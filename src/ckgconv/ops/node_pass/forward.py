@@ -3,8 +3,9 @@
 forward_convolution   y = 1/|supp| Σ x_j ⊙ ψ_ij;  t = x + drop( W (y ⊙ (θ₁ + √d θ₂)) + b )         and the moments of t
 forward_ffn           u = BN(t);  v = u + drop( W₂ GELU(W₁ u + b₁) + b₂ )                          and the moments of v
 
-At 740 nodes a launch is all latency, so a kernel ends only where the statistics of all nodes are needed. x of a block
-is never written: it is BN(v) of the block before, applied as it is read.
+At 740 nodes a launch is all latency, so a kernel ends only where the statistics of all nodes are needed, and begins
+before the one in front of it has ended: what does not hang on that one, weights, ψ and who sends, is loaded meanwhile.
+x of a block is never written: it is BN(v) of the block before, applied as it is read.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -17,11 +18,13 @@ import triton.language as tl
 from ckgconv.ops.parts import (
     gelu,
     kept,
+    let_next_begin,
     merge_moments,
     read_parts,
     read_plain_parts,
     tile_moments,
     track,
+    wait_for_last,
     write_moments,
     write_parts,
 )
@@ -67,6 +70,27 @@ def dropped(values, seed, rows, level, factor, ROWS: tl.constexpr, COLUMNS: tl.c
 
 
 @triton.jit
+def senders(sender, begin, length, place):
+    """[N, C] the senders of each node at some places [C] of its list."""
+    entry = begin[:, None] + place[None, :]
+    return tl.load(sender + entry, mask=place[None, :] < length[:, None], other=0).to(tl.int32)
+
+
+@triton.jit
+def kernel_rows(psi, row, stored, columns, PITCH: tl.constexpr):
+    """[N, C, D] rows of ψ, zeros where none is stored."""
+    there = stored[:, :, None] & (columns < PITCH)[None, None, :]
+    return tl.load(psi + row[:, :, None] * PITCH + columns[None, None, :], mask=there, other=0.0)
+
+
+@triton.jit
+def node_rows(values, node, stored, columns, D: tl.constexpr):
+    """[N, C, D] rows of a tensor over nodes."""
+    there = stored[:, :, None] & (columns < D)[None, None, :]
+    return tl.load(values + node[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
+
+
+@triton.jit
 def forward_convolution(
     v,
     v_parts,
@@ -106,7 +130,9 @@ def forward_convolution(
     CHUNK: tl.constexpr,
     BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
+    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -116,27 +142,8 @@ def forward_convolution(
     cell = columns[None, :] * D + columns[:, None]
     matrix = tl.load(linear + cell, mask=real_column[:, None] & real_column[None, :], other=0.0)
     added = tl.load(bias + columns, mask=real_column, other=0.0)
-    # Behind the weights: nothing is loaded ahead of the reductions in here.
-    if NORM:
-        offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
-        mean, slope = read_norm(
-            v_parts,
-            v_moments,
-            running_mean,
-            running_variance,
-            momentum,
-            v_scale,
-            splits,
-            nodes,
-            D,
-            columns,
-            epsilon,
-            GIVEN,
-            False,
-            PARTS,
-            BLOCK_N,
-        )
-        moved = offset - mean * slope
+    slope = tl.zeros([BLOCK_D], tl.float32)
+    moved = tl.zeros([BLOCK_D], tl.float32)
     total_t = 0.0
     mean_t = tl.zeros([BLOCK_D], tl.float32)
     squares_t = tl.zeros([BLOCK_D], tl.float32)
@@ -145,45 +152,74 @@ def forward_convolution(
         real = node < nodes
         begin = tl.load(rowptr + node, mask=real, other=0).to(tl.int32)
         length = tl.load(rowptr + node + 1, mask=real, other=0).to(tl.int32) - begin
-        # Summed over chunks first: the senders of one chunk lie in different threads.
-        products = tl.zeros([BLOCK_N, CHUNK, BLOCK_D], tl.float32)
-        place = tl.arange(0, CHUNK)
-        # Who sends is read one chunk ahead, so that only one load waits for another.
-        following = tl.load(sender + begin[:, None] + place[None, :], mask=place[None, :] < length[:, None], other=0)
-        for chunk in range(0, tl.max(length, axis=0), CHUNK):
-            place = chunk + tl.arange(0, CHUNK)
-            stored = place[None, :] < length[:, None]
-            row = begin[:, None] + place[None, :]
-            other = following.to(tl.int32)
-            following = tl.load(sender + row + CHUNK, mask=place[None, :] + CHUNK < length[:, None], other=0)
-            there = stored[:, :, None] & real_column[None, None, :]
-            lies = stored[:, :, None] & (columns < PITCH)[None, None, :]
-            cells = row[:, :, None] * PITCH + columns[None, None, :]
-            kernel = tl.load(psi + cells, mask=lies, other=0.0).to(tl.float32)
-            values = tl.load(v + other[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
-            if NORM:
-                values = values * slope[None, None, :] + moved[None, None, :]
-            products += kernel * values
         size = tl.load(support_size + node, mask=real, other=1.0)
         root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
-        summed = tl.sum(products, axis=1) / tl.maximum(size, 1.0)[:, None]
+        place = tl.arange(0, CHUNK)
+        other, following = senders(sender, begin, length, place), senders(sender, begin, length, place + CHUNK)
+        kernel = kernel_rows(psi, begin[:, None] + place[None, :], place[None, :] < length[:, None], columns, PITCH)
+        wait_for_last(EARLY)
+        values = node_rows(v, other, place[None, :] < length[:, None], columns, D)
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
+        own = tl.load(v + target, mask=inside, other=0.0)
+        if NORM:
+            if start == split * BLOCK_N:
+                offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
+                mean, slope = read_norm(
+                    v_parts,
+                    v_moments,
+                    running_mean,
+                    running_variance,
+                    momentum,
+                    v_scale,
+                    splits,
+                    nodes,
+                    D,
+                    columns,
+                    epsilon,
+                    GIVEN,
+                    False,
+                    PARTS,
+                    BLOCK_N,
+                )
+                moved = offset - mean * slope
+            own = own * slope[None, :] + moved[None, :]
+        # Summed over chunks first: the senders of one chunk lie in different threads.
+        products = tl.zeros([BLOCK_N, CHUNK, BLOCK_D], tl.float32)
+        for chunk in range(0, tl.max(length, axis=0), CHUNK):
+            if NORM:
+                values = values * slope[None, None, :] + moved[None, None, :]
+            products += kernel.to(tl.float32) * values
+            # Who sends is read two chunks ahead, so that no load waits for another.
+            place = chunk + CHUNK + tl.arange(0, CHUNK)
+            stored = place[None, :] < length[:, None]
+            other, following = following, senders(sender, begin, length, place + CHUNK)
+            kernel = kernel_rows(psi, begin[:, None] + place[None, :], stored, columns, PITCH)
+            values = node_rows(v, other, stored, columns, D)
+        summed = tl.sum(products, axis=1) / tl.maximum(size, 1.0)[:, None]
         tl.store(y + target, summed, mask=inside)
         scaled = summed * (first[None, :] + root[:, None] * second[None, :])
         out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
         if DROP:
             out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        own = tl.load(v + target, mask=inside, other=0.0)
-        if NORM:
-            own = own * slope[None, :] + moved[None, :]
         out += own
         tl.store(t + target, out, mask=inside)
         if TRACK:
             more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
             total_t, mean_t, squares_t = merge_moments(total_t, mean_t, squares_t, more, more_mean, more_squares)
     if TRACK:
+        wait_for_last(EARLY)
         write_parts(t_parts + split * D, splits * D, D, columns, total_t, mean_t, squares_t)
+
+
+@triton.jit
+def hidden_matrices(linear_in, linear_out, inner, columns, D: tl.constexpr, H: tl.constexpr):
+    """W₁ᵀ [D, inner] and W₂ᵀ [inner, D] of some hidden channels."""
+    there = (inner < H)[None, :] & (columns < D)[:, None]
+    matrix_in = tl.load(linear_in + inner[None, :] * D + columns[:, None], mask=there, other=0.0)
+    there = (inner < H)[:, None] & (columns < D)[None, :]
+    matrix_out = tl.load(linear_out + columns[None, :] * H + inner[:, None], mask=there, other=0.0)
+    return matrix_in, matrix_out
 
 
 @triton.jit
@@ -219,30 +255,20 @@ def forward_ffn(
     BLOCK_D: tl.constexpr,
     BLOCK_H: tl.constexpr,
     PARTS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
+    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     real_column = columns < D
     offset = tl.load(shift + columns, mask=real_column, other=0.0)
     added = tl.load(bias_out + columns, mask=real_column, other=0.0)
-    mean, slope = read_norm(
-        t_parts,
-        t_moments,
-        running_mean,
-        running_variance,
-        momentum,
-        scale,
-        splits,
-        nodes,
-        D,
-        columns,
-        epsilon,
-        GIVEN,
-        False,
-        PARTS,
-        BLOCK_N,
-    )
+    inner = tl.arange(0, BLOCK_H)
+    matrix_in, matrix_out = hidden_matrices(linear_in, linear_out, inner, columns, D, H)
+    mean = tl.zeros([BLOCK_D], tl.float32)
+    slope = tl.zeros([BLOCK_D], tl.float32)
+    wait_for_last(EARLY)
     total_v = 0.0
     mean_v = tl.zeros([BLOCK_D], tl.float32)
     squares_v = tl.zeros([BLOCK_D], tl.float32)
@@ -252,19 +278,33 @@ def forward_ffn(
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
         values = tl.load(t + target, mask=inside, other=0.0)
+        if start == split * BLOCK_N:
+            mean, slope = read_norm(
+                t_parts,
+                t_moments,
+                running_mean,
+                running_variance,
+                momentum,
+                scale,
+                splits,
+                nodes,
+                D,
+                columns,
+                epsilon,
+                GIVEN,
+                False,
+                PARTS,
+                BLOCK_N,
+            )
         u = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
         out = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
         for hidden in range(0, H, BLOCK_H):
-            inner = hidden + tl.arange(0, BLOCK_H)
-            cell = inner[None, :] * D + columns[:, None]
-            there = (inner < H)[None, :] & real_column[:, None]
-            matrix = tl.load(linear_in + cell, mask=there, other=0.0)
-            n = tl.dot(u, matrix, input_precision=PRECISION)
+            if H > BLOCK_H:
+                inner = hidden + tl.arange(0, BLOCK_H)
+                matrix_in, matrix_out = hidden_matrices(linear_in, linear_out, inner, columns, D, H)
+            n = tl.dot(u, matrix_in, input_precision=PRECISION)
             n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
-            cell = columns[None, :] * H + inner[:, None]
-            there = (inner < H)[:, None] & real_column[None, :]
-            matrix = tl.load(linear_out + cell, mask=there, other=0.0)
-            out = tl.dot(gelu(n, False), matrix, out, input_precision=PRECISION)
+            out = tl.dot(gelu(n, False), matrix_out, out, input_precision=PRECISION)
         out += added[None, :]
         if DROP:
             out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)

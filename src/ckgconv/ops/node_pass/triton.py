@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ckgconv.ops.beside import beside
-from ckgconv.ops.fused import block, launch, power_of_two, product_precision, threshold
+from ckgconv.ops.fused import block, early_launch, launch, power_of_two, product_precision, threshold
 from ckgconv.ops.node_pass.backward import backward_convolution, backward_ffn, backward_projection, norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm, forward_convolution, forward_ffn
 from ckgconv.ops.node_pass.naive import Block, Lists
@@ -21,8 +21,7 @@ from ckgconv.ops.node_pass.naive import Block, Lists
 NODES = 16  # rows of a tile: the least that matrix units take
 MANY = 64  # senders of a node
 PROGRAMS = 128  # more parts would cost more to add up than they save
-# Rows of one product of matrices' gradients, which are sums over all nodes: one product for each would leave the GPU idle.
-PIECE = 128
+PIECE = 128  # rows of one product of a matrix's gradient: one over all nodes would leave most of the GPU idle
 FIELDS = len(Block._fields)
 SUMS = 8  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂, ∂b, ∂b₂
 
@@ -166,7 +165,7 @@ def _forward(
     parts = torch.empty(2, 3, splits, width, device=x.device)
     tile = {"BLOCK_N": NODES, "BLOCK_D": block(width), "PARTS": power_of_two(splits)}
     common = {"epsilon": settings.epsilon, "D": width, "splits": splits, **tile}
-    convolution, plain = _convolution_launch(psi, nodes), launch(width)
+    convolution, plain, early = _convolution_launch(psi, nodes), launch(width), early_launch(x)
     given = moments is None
     state = {"GIVEN": given, "TRACK": not given, "PRECISION": settings.precision}
     source, previous = x, blocks[0]
@@ -202,6 +201,7 @@ def _forward(
             **common,
             **state,
             **convolution,
+            **early,
             NORM=number > 0,
         )
         forward_ffn[(splits,)](
@@ -222,6 +222,7 @@ def _forward(
             **common,
             **state,
             **plain,
+            **early,
             H=hidden,
             BLOCK_H=_hidden_tile(width, hidden),
         )
@@ -271,7 +272,7 @@ def _backward(
     hidden_kept, gradient_hidden = wide
     pull, residual, gy = torch.zeros(3, nodes, width, device=x.device)
     common = {"epsilon": settings.epsilon, "D": width, "splits": splits, "BLOCK_N": NODES, "BLOCK_D": block(width)}
-    convolution, plain = _convolution_launch(psi, nodes), launch(width)
+    convolution, plain, early = _convolution_launch(psi, nodes), launch(width), early_launch(x)
     parts = power_of_two(splits)
     stride = sums.stride(0)
     norm_sums[(splits,)](gradient, kept[-1, 2], moments[-1, 1], sums[0, -1, 2], stride, filled, **common, **plain)
@@ -303,6 +304,7 @@ def _backward(
             **settings.drops(2 * number + 1),
             **common,
             **plain,
+            **early,
             N=rows,
             H=hidden,
             PRECISION=settings.precision,
@@ -332,6 +334,7 @@ def _backward(
             **settings.drops(2 * number),
             **common,
             **plain,
+            **early,
             N=rows,
             PRECISION=settings.precision,
             PARTS=parts,
@@ -355,6 +358,7 @@ def _backward(
             filled,
             **common,
             **convolution,
+            **early,
             NORM=number > 0,
         )
         incoming = pull
