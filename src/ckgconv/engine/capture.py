@@ -1,8 +1,8 @@
 """Steps as CUDA graphs: a whole training step, or a whole evaluation step, is one launch.
 
 The batches of an epoch lie on the device as a table of graph numbers. A step works on a batch that lies ready in one
-of two slots, while another stream assembles the batch of the next step into the other: walks, supports and targets cost
-no time of their own, since they run beside the node pass, which leaves most of the device idle. Two graphs, one per
+of two slots, while another stream assembles the batch of the next step into the other: supports and targets are many
+small launches, and walks run beside the node pass, which leaves most of the device idle. Two graphs, one per
 direction, are replayed in turn, and where steps are short a graph of eight of them; a counter on the device says which
 row is next.
 
@@ -108,9 +108,10 @@ class Replay:
     def _step(self, slot: int) -> None:
         """Work on one slot while the other is filled for the next step."""
         main = torch.cuda.current_stream()
+        begin = main.record_event()
 
         def assemble() -> None:
-            self.assembly.wait_stream(main)
+            self.assembly.wait_event(begin)
             with torch.cuda.stream(self.assembly), torch.autocast("cuda", enabled=False):
                 _copy(self.slots[1 - slot], self._sample(self.counter + 1))
 
@@ -187,7 +188,11 @@ def widened_capacity(needed: Capacity) -> Capacity:
 
 def _copy(target: Sample, source: Sample) -> None:
     """Into the tensors of a slot."""
-    torch._foreach_copy_(_tensors(target), _tensors(source))
+    places, values = _tensors(target), _tensors(source)
+    for dtype in {value.dtype for value in values}:
+        # Tensors of one dtype are copied by one launch.
+        chosen = [place for place, value in enumerate(values) if value.dtype == dtype]
+        torch._foreach_copy_([places[place] for place in chosen], [values[place] for place in chosen])
 
 
 def _tensors(value: Sample) -> list[Tensor]:

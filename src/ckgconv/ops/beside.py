@@ -3,7 +3,7 @@
 A step is a chain of launches, each waiting for the one before, but not all of it hangs together: nobody reads the
 gradient of a matrix before the update, nor the stem of the nodes before the blocks. Inside `overlapping` such launches
 run on other streams, on several in turn, since they need not wait for each other either. The node pass, moreover,
-occupies half of a large GPU: other work of the step that wants the rest, such as the batch of the next one, begins
+occupies half of a large GPU: other work of the step that wants the rest, such as the walks of the next batch, begins
 where the network calls `has_room`.
 
 Elsewhere everything runs where it stands, and none of these functions does anything.
@@ -25,6 +25,7 @@ class Overlap:
     waiting: Callable[[], None] | None
     turn: int = 0
     held: list[Tensor] = field(default_factory=list)
+    room: torch.cuda.Event | None = None
 
     def next_side(self) -> torch.cuda.Stream:
         """The stream whose turn it is."""
@@ -53,7 +54,14 @@ def has_room() -> None:
     """The launches that follow leave most of the device idle: what waits for that begins."""
     if _overlap is not None and _overlap.waiting is not None:
         waiting, _overlap.waiting = _overlap.waiting, None
+        _overlap.room = torch.cuda.current_stream().record_event()
         waiting()
+
+
+def until_room() -> None:
+    """What follows on this stream takes much of the device, and waits for `has_room`."""
+    if _overlap is not None and _overlap.room is not None:
+        torch.cuda.current_stream().wait_event(_overlap.room)
 
 
 @contextmanager

@@ -22,17 +22,14 @@ AT_ONCE = tl.constexpr(64)  # parts that are read together: more would not fit i
 
 
 @triton.jit
-def let_next_begin(EARLY: tl.constexpr):
-    """The next launch may take its place on the device, and do what does not hang on this one."""
-    if EARLY:
-        gdc_launch_dependents()
-
-
-@triton.jit
 def wait_for_last(EARLY: tl.constexpr):
-    """From here on everything that launches before this one have written is seen."""
+    """From here on everything that launches before this one have written is seen, and the next one may begin.
+
+    Not before: launches that wait in a row would take the places of those beside them.
+    """
     if EARLY:
         gdc_wait()
+        gdc_launch_dependents()
 
 
 @triton.jit

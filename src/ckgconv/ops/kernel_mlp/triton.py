@@ -149,6 +149,7 @@ class KernelMLP(torch.autograd.Function):
         ctx.save_for_backward(x, row_weight, filled, seed, moments, *fields, *outputs[:-1])
         ctx.settings = settings
         ctx.mark_non_differentiable(moments)
+        ctx.set_materialize_grads(False)
         return outputs[-1][..., : stages[-1].bias.shape[1]], moments
 
     @staticmethod

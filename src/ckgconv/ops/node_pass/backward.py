@@ -16,7 +16,7 @@ import triton
 import triton.language as tl
 
 from ckgconv.ops.node_pass.forward import dropped, kernel_rows, node_rows, senders
-from ckgconv.ops.parts import TINY, gelu_and_slope, let_next_begin, read_moments, read_sums, wait_for_last
+from ckgconv.ops.parts import TINY, gelu_and_slope, read_moments, read_sums, wait_for_last
 
 
 @triton.jit
@@ -121,6 +121,7 @@ def backward_ffn(
     D: tl.constexpr,
     H: tl.constexpr,
     splits,
+    PITCH: tl.constexpr,
     DROP: tl.constexpr,
     PRECISION: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -129,7 +130,6 @@ def backward_ffn(
     PARTS: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -145,12 +145,13 @@ def backward_ffn(
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
         # Both factors of a matrix's gradient are written for padding too: zeros in one, anything finite in the other.
-        kept = (node < N)[:, None] & real_column[None, :]
+        kept = (node < N)[:, None] & (columns < PITCH)[None, :]
+        kept_place = node[:, None] * PITCH + columns[None, :]
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
         standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
         u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
-        tl.store(u_kept + target, u, mask=kept)
+        tl.store(u_kept + kept_place, u, mask=kept)
         inner = tl.arange(0, BLOCK_H)
         if H <= BLOCK_H:
             matrix_in, matrix_out = hidden_weights(linear_in, linear_out, inner, columns, D, H)
@@ -162,7 +163,7 @@ def backward_ffn(
         passed = pull
         if DROP:
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        tl.store(gradient_out + target, pull, mask=kept)
+        tl.store(gradient_out + kept_place, pull, mask=kept)
         sum_out += tl.sum(pull, axis=0)
         for hidden in range(0, H, BLOCK_H):
             if H > BLOCK_H:
@@ -210,6 +211,7 @@ def backward_projection(
     N,
     D: tl.constexpr,
     splits,
+    PITCH: tl.constexpr,
     DROP: tl.constexpr,
     PRECISION: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -217,7 +219,6 @@ def backward_projection(
     PARTS: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -232,7 +233,8 @@ def backward_projection(
     for start in range(split * BLOCK_N, N, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
-        kept = (node < N)[:, None] & real_column[None, :]
+        kept = (node < N)[:, None] & (columns < PITCH)[None, :]
+        kept_place = node[:, None] * PITCH + columns[None, :]
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
         values = tl.load(y + target, mask=inside, other=0.0)
@@ -245,11 +247,11 @@ def backward_projection(
         tl.store(residual + target, pull, mask=inside)
         if DROP:
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        tl.store(gradient_out + target, pull, mask=kept)
+        tl.store(gradient_out + kept_place, pull, mask=kept)
         sum_out += tl.sum(pull, axis=0)
         back = tl.dot(pull, matrix, input_precision=PRECISION)
         scaler = first[None, :] + root[:, None] * second[None, :]
-        tl.store(scaled_kept + target, values * scaler, mask=kept)
+        tl.store(scaled_kept + kept_place, values * scaler, mask=kept)
         tl.store(gy + target, back * scaler / size[:, None], mask=inside)
         product = tl.where(inside, back * values, 0.0)
         sum_first += tl.sum(product, axis=0)
@@ -286,7 +288,6 @@ def backward_convolution(
     BLOCK_D: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)

@@ -18,7 +18,6 @@ import triton.language as tl
 from ckgconv.ops.parts import (
     gelu,
     kept,
-    let_next_begin,
     merge_moments,
     read_parts,
     read_plain_parts,
@@ -132,7 +131,6 @@ def forward_convolution(
     PARTS: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -257,7 +255,6 @@ def forward_ffn(
     PARTS: tl.constexpr,
     EARLY: tl.constexpr,
 ):
-    let_next_begin(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)

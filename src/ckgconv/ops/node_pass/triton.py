@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ckgconv.ops.beside import beside
-from ckgconv.ops.fused import block, early_launch, launch, power_of_two, product_precision, threshold
+from ckgconv.ops.fused import block, early_launch, launch, pitch, power_of_two, product_precision, threshold
 from ckgconv.ops.node_pass.backward import backward_convolution, backward_ffn, backward_projection, norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm, forward_convolution, forward_ffn
 from ckgconv.ops.node_pass.naive import Block, Lists
@@ -97,6 +97,7 @@ class NodePass(torch.autograd.Function):
         ctx.save_for_backward(x, psi, filled, seed, moments, kept, *rest)
         ctx.settings = settings
         ctx.mark_non_differentiable(moments)
+        ctx.set_materialize_grads(False)
         return out, moments
 
     @staticmethod
@@ -266,7 +267,7 @@ def _backward(
     gradient_psi = torch.empty(*psi.shape[:2], psi.stride(1), dtype=psi.dtype, device=psi.device)
     sums = torch.empty(splits, layers, SUMS, width, device=x.device)
     # Both factors of each matrix's gradient for all blocks.
-    narrow = torch.empty(4, layers, rows, width, device=x.device)
+    narrow = torch.empty(4, layers, rows, pitch(width), device=x.device)
     wide = torch.empty(2, layers, rows, hidden, device=x.device)
     out_kept, u_kept, projected_kept, scaled_kept = narrow
     hidden_kept, gradient_hidden = wide
@@ -306,6 +307,7 @@ def _backward(
             **plain,
             **early,
             N=rows,
+            PITCH=narrow.shape[3],
             H=hidden,
             PRECISION=settings.precision,
             BLOCK_H=_hidden_tile(width, hidden),
@@ -336,6 +338,7 @@ def _backward(
             **plain,
             **early,
             N=rows,
+            PITCH=narrow.shape[3],
             PRECISION=settings.precision,
             PARTS=parts,
         )
@@ -371,9 +374,10 @@ def _field_gradients(sums: Tensor, narrow: Tensor, wide: Tensor) -> list[Tensor]
     """Gradients in the order of the fields of each block."""
     out_kept, u_kept, projected_kept, scaled_kept = narrow
     hidden_kept, gradient_hidden = wide
-    weight = _summed_products(projected_kept, scaled_kept)
-    weight_in = _summed_products(gradient_hidden, u_kept)
-    weight_out = _summed_products(out_kept, hidden_kept)
+    width = sums.shape[2]
+    weight = _summed_products(projected_kept, scaled_kept)[:, :width, :width].contiguous()
+    weight_in = _summed_products(gradient_hidden, u_kept)[:, :, :width].contiguous()
+    weight_out = _summed_products(out_kept, hidden_kept)[:, :width].contiguous()
     bias_in = gradient_hidden.unflatten(1, (-1, PIECE)).sum(2).sum(1)
     gradients: list[Tensor] = []
     for number, each in enumerate(sums.unbind(0)):

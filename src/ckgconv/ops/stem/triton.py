@@ -165,6 +165,7 @@ class Stem(torch.autograd.Function):
         ctx.save_for_backward(x, features, scale, shift, weight, scale_out, row_weight, filled, moments, moments_out)
         ctx.settings = settings
         ctx.mark_non_differentiable(moments, moments_out)
+        ctx.set_materialize_grads(False)
         return e, moments, moments_out
 
     @staticmethod

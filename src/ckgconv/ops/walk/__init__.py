@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+from ckgconv.ops.beside import until_room
 from ckgconv.ops.fused import fused
 from ckgconv.ops.walk import naive
 
@@ -11,6 +12,7 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
     if fused(matrix):
         from ckgconv.ops.walk import triton
 
+        until_room()
         return triton.walk_coordinates(matrix, sizes, starts, steps, rows)
     return naive.walk_coordinates(matrix, sizes, starts, steps, rows)
 
