@@ -28,9 +28,9 @@ STAGE |= {"PRECISION": "tf32", "BLOCK_R": ROWS, "BLOCK_K": WIDTH, "BLOCK_D": WID
 FORWARD = {**STAGE, "BIAS": True, "GIVEN": False, "TRACK": True}
 BACKWARD = {**STAGE, "THROUGH_NORM": True}
 NODES = {"D": WIDTH, "PITCH": WIDTH, "PRECISION": "tf32", "DROP": True, "NORM": True, "BLOCK_N": 16, "CHUNK": 8}
-NODES |= {"BLOCK_D": WIDTH, "PARTS": 64, "GIVEN": False, "TRACK": True}
+NODES |= {"BLOCK_D": WIDTH, "PARTS": 64, "GIVEN": False, "TRACK": True, "EARLY": True}
 AHEAD, BACK = forward_launch(WIDTH, torch.bfloat16).options, backward_launch(WIDTH, torch.bfloat16).options
-PLAIN = {"num_warps": 4, "num_stages": 1}
+CONVOLUTION = {"num_warps": 8, "num_stages": 1}
 SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
 LONG = ("filled", "seed", "rowptr", "sender", "sender_ptr", "sender_rows", "sender_receiver")
 REAL = ("factor", "epsilon", "momentum")
@@ -49,8 +49,8 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, int]]] = {
         {**BACKWARD, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "DROP": True},
         BACK,
     ),
-    "convolution": (forward.forward_convolution, NODES, PLAIN),
-    "convolution backward": (backward.backward_convolution, NODES, PLAIN),
+    "convolution": (forward.forward_convolution, NODES, CONVOLUTION),
+    "convolution backward": (backward.backward_convolution, {**NODES, "BLOCK_N": 8}, CONVOLUTION),
 }
 
 

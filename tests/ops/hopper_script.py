@@ -19,12 +19,13 @@ NUMBERS = {
     **dict.fromkeys(
         ("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride", "gx_stride", "N", "rows"), "i32"
     ),
+    **dict.fromkeys(("v_stride", "v_splits"), "i32"),
     **dict.fromkeys(("factor", "epsilon", "momentum"), "fp32"),
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
 STAGE |= {"SPARES": True, "BLOCK_K": TILE}
-NODE = {**COMMON, "D": WIDTH, "BLOCK_N": 16}
+NODE = {**COMMON, "D": WIDTH, "PITCH": WIDTH, "BLOCK_N": 16, "V_PARTS": 64, "EARLY": True}
 FORWARD = {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}
 BACKWARD = {**STAGE, "THROUGH_NORM": True, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "BLOCK_R": 32}
 STEM = {
@@ -37,7 +38,7 @@ STEM = {
     "PARTS": 128,
     "BLOCK_R": 64,
 }
-CONVOLUTION = {**NODE, "PITCH": WIDTH, "NORM": True, "CHUNK": 8}
+CONVOLUTION = {**NODE, "NORM": True, "CHUNK": 8}
 HEAD = {"D": 128, "H1": 64, "H2": 32, "T": 11, "BLOCK_H1": 64, "BLOCK_H2": 32, "BLOCK_T": 16, "BLOCK_M": 16}
 # What a kernel is compiled for: constants, options, and the pointers to bfloat16.
 SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
@@ -60,6 +61,7 @@ CASES = {
     ),
     "convolution": (forward.forward_convolution, {**CONVOLUTION, "GIVEN": False, "TRACK": True}, EIGHT, ()),
     "convolution backward, bf16": (backward.backward_convolution, CONVOLUTION, EIGHT, SHORT[-2:]),
+    "ffn": (forward.forward_ffn, {**NODE, "GIVEN": False, "TRACK": True, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
     "ffn backward": (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
     "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, ()),
 }

@@ -97,6 +97,8 @@ def backward_ffn(
     v_moments,
     v_scale,
     v_sums,
+    v_stride,
+    v_splits,
     t,
     t_moments,
     t_scale,
@@ -127,7 +129,7 @@ def backward_ffn(
     BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
     BLOCK_H: tl.constexpr,
-    PARTS: tl.constexpr,
+    V_PARTS: tl.constexpr,
     EARLY: tl.constexpr,
 ):
     split = tl.program_id(0)
@@ -158,7 +160,7 @@ def backward_ffn(
             slope = hidden_slope(u, matrix_in, bias_in, hidden_kept, node, inner, N, H, PRECISION)
         wait_for_last(EARLY)
         pull = through_norm(
-            g, v, v_moments, v_scale, v_sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS
+            g, v, v_moments, v_scale, v_sums, v_stride, target, inside, columns, D, v_splits, epsilon, V_PARTS
         )
         passed = pull
         if DROP:
@@ -180,7 +182,7 @@ def backward_ffn(
         sum_gt += tl.sum(passed * standard, axis=0)
     tl.store(t_sums + split * part_stride + columns, sum_g, mask=real_column)
     tl.store(t_sums + split * part_stride + D + columns, sum_gt, mask=real_column)
-    tl.store(t_sums + split * part_stride + 7 * D + columns, sum_out, mask=real_column)
+    tl.store(t_sums + split * part_stride + 5 * D + columns, sum_out, mask=real_column)
 
 
 @triton.jit

@@ -16,14 +16,13 @@ from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import block, early_launch, launch, pitch, power_of_two, product_precision, threshold
 from ckgconv.ops.node_pass.backward import backward_convolution, backward_ffn, backward_projection, norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm, forward_convolution, forward_ffn
+from ckgconv.ops.node_pass.gradients import PIECE, field_gradients
 from ckgconv.ops.node_pass.naive import Block, Lists
 
 NODES = 16  # rows of a tile: the least that matrix units take
-MANY = 64  # senders of a node
 PROGRAMS = 128  # more parts would cost more to add up than they save
-PIECE = 128  # rows of one product of a matrix's gradient: one over all nodes would leave most of the GPU idle
 FIELDS = len(Block._fields)
-SUMS = 8  # Σg, Σ g t̂ of the first norm, the same of the second, ∂θ₁, ∂θ₂, ∂b, ∂b₂
+SUMS = 6  # Σg, Σ g t̂ of the first norm, ∂θ₁, ∂θ₂, ∂b, ∂b₂; those of the second norm come from other programs
 
 
 Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [D] of both norms of each block, one after the other
@@ -133,10 +132,14 @@ def _rows_together(psi: Tensor) -> Tensor:
     return psi if psi.stride(2) == 1 and psi.stride(0) == psi.shape[1] * psi.stride(1) else psi.contiguous()
 
 
-def _convolution_launch(psi: Tensor, nodes: int) -> dict[str, int]:
-    """Senders that are read at once, and warps: nodes with many senders keep more of them busy."""
-    many = psi.shape[1] > MANY * nodes and psi.shape[2] <= 64
-    return {**launch(psi.shape[2]), **({"num_warps": 8} if many else {}), "CHUNK": 8, "PITCH": psi.stride(1)}
+def _convolution_launch(psi: Tensor) -> dict[str, int]:
+    """Senders that are read at once, and warps: with four of them, values would not fit into registers."""
+    return {"num_warps": 8, "num_stages": 1, "CHUNK": 8, "PITCH": psi.stride(1)}
+
+
+def _plain_launch(width: int, settings: Settings) -> dict[str, int]:
+    """Of the other kernels; matrices that are taken apart need twice the registers."""
+    return {**launch(width), **({"num_warps": 8} if settings.precision == "tf32x3" else {})}
 
 
 def _hidden_tile(width: int, hidden: int) -> int:
@@ -144,8 +147,13 @@ def _hidden_tile(width: int, hidden: int) -> int:
     return min(block(hidden), 128 if width <= 64 else 64)
 
 
-def _splits(nodes: int) -> int:
-    return min(PROGRAMS, -(-nodes // NODES))
+def _backward_tile(nodes: int) -> int:
+    """Nodes of a tile of the convolution's backward pass, which has no product: the fewer, the more programs."""
+    return NODES if nodes > PROGRAMS * NODES // 2 else NODES // 2
+
+
+def _splits(nodes: int, tile: int = NODES) -> int:
+    return min(PROGRAMS, -(-nodes // tile))
 
 
 def _forward(
@@ -166,7 +174,7 @@ def _forward(
     parts = torch.empty(2, 3, splits, width, device=x.device)
     tile = {"BLOCK_N": NODES, "BLOCK_D": block(width), "PARTS": power_of_two(splits)}
     common = {"epsilon": settings.epsilon, "D": width, "splits": splits, **tile}
-    convolution, plain, early = _convolution_launch(psi, nodes), launch(width), early_launch(x)
+    convolution, plain, early = _convolution_launch(psi), _plain_launch(width, settings), early_launch(x)
     given = moments is None
     state = {"GIVEN": given, "TRACK": not given, "PRECISION": settings.precision}
     source, previous = x, blocks[0]
@@ -263,20 +271,25 @@ def _backward(
     (nodes, width), layers = x.shape, len(blocks)
     hidden = blocks[0].weight_in.shape[0]
     rows = -(-nodes // PIECE) * PIECE
-    splits = _splits(rows)
+    tile = _backward_tile(nodes)
+    splits, splits_out = _splits(rows), _splits(nodes, tile)
     gradient_psi = torch.empty(*psi.shape[:2], psi.stride(1), dtype=psi.dtype, device=psi.device)
     sums = torch.empty(splits, layers, SUMS, width, device=x.device)
+    sums_out = torch.empty(splits_out, layers, 2, width, device=x.device)
     # Both factors of each matrix's gradient for all blocks.
     narrow = torch.empty(4, layers, rows, pitch(width), device=x.device)
     wide = torch.empty(2, layers, rows, hidden, device=x.device)
     out_kept, u_kept, projected_kept, scaled_kept = narrow
     hidden_kept, gradient_hidden = wide
     pull, residual, gy = torch.zeros(3, nodes, width, device=x.device)
-    common = {"epsilon": settings.epsilon, "D": width, "splits": splits, "BLOCK_N": NODES, "BLOCK_D": block(width)}
-    convolution, plain, early = _convolution_launch(psi, nodes), launch(width), early_launch(x)
-    parts = power_of_two(splits)
-    stride = sums.stride(0)
-    norm_sums[(splits,)](gradient, kept[-1, 2], moments[-1, 1], sums[0, -1, 2], stride, filled, **common, **plain)
+    common: dict[str, Any] = {"epsilon": settings.epsilon, "D": width, "BLOCK_D": block(width)}
+    by_rows = {"splits": splits, "BLOCK_N": NODES, "PITCH": narrow.shape[3]}
+    by_tiles = {"splits": splits_out, "BLOCK_N": tile}
+    convolution, plain, early = _convolution_launch(psi), _plain_launch(width, settings), early_launch(x)
+    stride, stride_out = sums.stride(0), sums_out.stride(0)
+    norm_sums[(splits_out,)](
+        gradient, kept[-1, 2], moments[-1, 1], sums_out[0, -1], stride_out, filled, **common, **by_tiles, **plain
+    )
     incoming = gradient
     for number in range(layers - 1, -1, -1):
         each, (y, t, v) = blocks[number], kept[number]
@@ -285,7 +298,9 @@ def _backward(
             v,
             moments[number, 1],
             each.scale_out,
-            sums[0, number, 2],
+            sums_out[0, number],
+            stride_out,
+            splits_out,
             t,
             moments[number, 0],
             each.scale,
@@ -304,14 +319,14 @@ def _backward(
             seed,
             **settings.drops(2 * number + 1),
             **common,
+            **by_rows,
             **plain,
             **early,
             N=rows,
-            PITCH=narrow.shape[3],
             H=hidden,
             PRECISION=settings.precision,
             BLOCK_H=_hidden_tile(width, hidden),
-            PARTS=parts,
+            V_PARTS=power_of_two(splits_out),
         )
         backward_projection[(splits,)](
             residual,
@@ -330,20 +345,20 @@ def _backward(
             projected_kept[number],
             scaled_kept[number],
             gy,
-            sums[0, number, 4],
+            sums[0, number, 2],
             filled,
             seed,
             **settings.drops(2 * number),
             **common,
+            **by_rows,
             **plain,
             **early,
             N=rows,
-            PITCH=narrow.shape[3],
             PRECISION=settings.precision,
-            PARTS=parts,
+            PARTS=power_of_two(splits),
         )
         before = max(number - 1, 0)
-        backward_convolution[(splits,)](
+        backward_convolution[(splits_out,)](
             gy,
             residual,
             psi[number],
@@ -355,39 +370,17 @@ def _backward(
             moments[before, 1],
             blocks[before].scale_out,
             blocks[before].shift_out,
-            sums[0, before, 2],
-            stride,
+            sums_out[0, before],
+            stride_out,
             pull,
             filled,
             **common,
+            **by_tiles,
             **convolution,
             **early,
             NORM=number > 0,
         )
         incoming = pull
-    with beside(sums, narrow, wide):
-        gradients = _field_gradients(sums.sum(0), narrow, wide)
+    with beside(sums, sums_out, narrow, wide):
+        gradients = field_gradients(sums.sum(0), sums_out.sum(0), narrow, wide)
     return pull, gradient_psi[..., :width], gradients
-
-
-def _field_gradients(sums: Tensor, narrow: Tensor, wide: Tensor) -> list[Tensor]:
-    """Gradients in the order of the fields of each block."""
-    out_kept, u_kept, projected_kept, scaled_kept = narrow
-    hidden_kept, gradient_hidden = wide
-    width = sums.shape[2]
-    weight = _summed_products(projected_kept, scaled_kept)[:, :width, :width].contiguous()
-    weight_in = _summed_products(gradient_hidden, u_kept)[:, :, :width].contiguous()
-    weight_out = _summed_products(out_kept, hidden_kept)[:, :width].contiguous()
-    bias_in = gradient_hidden.unflatten(1, (-1, PIECE)).sum(2).sum(1)
-    gradients: list[Tensor] = []
-    for number, each in enumerate(sums.unbind(0)):
-        shift, scale, shift_out, scale_out, theta1, theta2, bias, bias_out = each.unbind(0)
-        gradients += [theta1, theta2, weight[number], bias, scale, shift]
-        gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out, scale_out, shift_out]
-    return gradients
-
-
-def _summed_products(left: Tensor, right: Tensor) -> Tensor:
-    """Σ_n left_nᵀ right_n [L, A, B] from [L, N, A] and [L, N, B]: products of pieces first."""
-    left, right = left.unflatten(1, (-1, PIECE)), right.unflatten(1, (-1, PIECE))
-    return (left.mT @ right).sum(1)
