@@ -121,6 +121,7 @@ def draw(shown: Kernels, shares: list[float], title: str) -> Figure:
         _around(axes, shown, layers[-1], channel, centre)
     bars = rows[-1][-1]
     bars.bar(range(1, len(shares) + 1), [100 * share for share in shares], color="tab:blue")
+    bars.set_xticks(range(1, len(shares) + 1, 1 + len(shares) // 12))
     bars.set_xlabel("layer", fontsize=8)
     bars.set_title("negative, %", fontsize=8)
     bars.tick_params(labelsize=7)
