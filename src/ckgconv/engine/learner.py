@@ -69,8 +69,12 @@ class Learner:
         return LOSSES[self.recipe.loss](prediction.to(wide(prediction)), target, summing)
 
     def predicted(self, batch: Any) -> Tensor:
-        """Predictions [M, T] in the units of the data; the model must be in evaluation mode."""
-        with torch.no_grad(), self.fabric.autocast():
+        """Predictions [M, T] in the units of the data; the model must be in evaluation mode.
+
+        In the precision of the parameters also where training rounds to bfloat16: rounded kernels moved the test MAE
+        of the full ZINC run from 0.0591 to 0.0598.
+        """
+        with torch.no_grad():
             prediction = self.model(batch)
         prediction = prediction.to(wide(prediction))
         return self.scale.restore(prediction) if self.recipe.scale_targets else prediction

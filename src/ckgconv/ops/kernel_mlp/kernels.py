@@ -341,13 +341,6 @@ def backward_stage(
 
 
 @triton.jit
-def add_parts(parts, part_stride, sums, splits, WIDTH: tl.constexpr, BLOCK: tl.constexpr, PARTS: tl.constexpr):
-    """Sums [WIDTH] of the parts [S, WIDTH], BLOCK of them in each program."""
-    columns = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(sums + columns, read_sums(parts, splits, part_stride, WIDTH, columns, PARTS), mask=columns < WIDTH)
-
-
-@triton.jit
 def input_gradient(
     g,
     g_sums,

@@ -18,8 +18,9 @@ from torch.nn import functional as F
 
 from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import block, launch, pitch, power_of_two, product_precision, programs, storage, tall, threshold
-from ckgconv.ops.kernel_mlp.kernels import add_parts, backward_stage, forward_stage, input_gradient, row_moments
+from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
+from ckgconv.ops.sums import summed
 
 ROWS = 32  # of a tile
 FIELDS = len(Stage._fields)
@@ -340,14 +341,11 @@ def _backward(
             **options,
         )
     with beside(parts):
-        sums = parts.sum(0).split([size for each in sizes for size in each])
+        sums = summed(parts).split([size for each in sizes for size in each])
     gradient_x = torch.empty_like(x)
-    first = 2 * stages[0].scale.numel()
-    first_sums = x.new_empty(first, dtype=torch.float32)
-    add_parts[(-(-first // 64),)](views[2], width, first_sums, splits, first, 64, power_of_two(splits))
     input_gradient[(-(-rows // ROWS),)](
         pull,
-        first_sums,
+        summed(views[2]),
         carry,
         x,
         moments[0],

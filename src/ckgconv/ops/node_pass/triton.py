@@ -382,5 +382,5 @@ def _backward(
         )
         incoming = pull
     with beside(sums, sums_out, narrow, wide):
-        gradients = field_gradients(sums.sum(0), sums_out.sum(0), narrow, wide)
+        gradients = field_gradients(sums, sums_out, narrow, wide, width, settings.precision)
     return pull, gradient_psi[..., :width], gradients

@@ -15,6 +15,7 @@ from ckgconv.ops.fused import block, launch, on_chip, power_of_two, product_prec
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, row_moments
 from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.forward import apply_norm
+from ckgconv.ops.sums import summed
 
 PROGRAMS = 128  # more parts would cost more to add up than they save
 TALL_BYTES = 114_688  # of shared memory, for tiles of 128 rows backward
@@ -244,7 +245,7 @@ class Stem(torch.autograd.Function):
             **options,
         )
         with beside(parts):
-            linear, _, sums, sums_out = parts.sum(0).split(sizes)
+            linear, _, sums, sums_out = summed(parts).split(sizes)
         shift_sum, scale_sum = sums.view(2, *scale.shape)
         shift_out_sum, scale_out_sum = sums_out.view(2, *scale_out.shape)
         linear = linear.view_as(weight)

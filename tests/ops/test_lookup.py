@@ -1,0 +1,36 @@
+"""Rows of a table by the kernel against torch's embedding."""
+
+import pytest
+import torch
+from on_device import DEVICE, needs_triton, relative
+from torch.nn import functional as F
+
+pytestmark = needs_triton
+
+
+@pytest.mark.parametrize(
+    ("rows", "entries", "width"), [(700, 21, 64), (130, 4, 54), (33, 119, 20), (1, 3, 8), (0, 5, 16)]
+)
+def test_rows_and_the_gradient_of_the_table(rows, entries, width):
+    from ckgconv.ops.lookup import triton as fused
+
+    index = torch.randint(0, entries, (rows,))
+    exact = torch.randn(entries, width, dtype=torch.float64, requires_grad=True)
+    pulled = torch.randn(rows, width, dtype=torch.float64)
+    expected = F.embedding(index, exact)
+    (wanted,) = torch.autograd.grad((expected * pulled).sum(), exact)
+    rough = exact.detach().float().to(DEVICE).requires_grad_()
+    found = fused.lookup(index.to(DEVICE), rough)
+    assert torch.equal(found.cpu(), expected.float())
+    (gradient,) = torch.autograd.grad((found * pulled.float().to(DEVICE)).sum(), rough)
+    assert relative(gradient, wanted) < 1e-6
+
+
+def test_a_table_of_many_rows_has_few_parts(monkeypatch):
+    from ckgconv.ops.lookup import triton as fused
+
+    monkeypatch.setattr(fused, "PARTS_VALUES", 2**12)
+    index = torch.randint(0, 150, (500,), device=DEVICE)
+    table = torch.randn(150, 16, device=DEVICE, requires_grad=True)
+    (gradient,) = torch.autograd.grad(fused.lookup(index, table).sum(), table)
+    assert torch.equal(gradient[:, 0].cpu(), torch.bincount(index.cpu(), minlength=150).float())
