@@ -7,11 +7,12 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from ckgconv.ops.kernel_mlp import kernels
-from ckgconv.ops.node_pass import backward, forward
+from ckgconv.ops.lookup import triton as lookup
+from ckgconv.ops.node_pass import aggregate, backward, forward, gradients
 from ckgconv.ops.pyramid import triton as pyramid
 
 WIDTH, TILE = 96, 128
-POINTERS = {"filled": "*i64", "seed": "*i64"} | dict.fromkeys(
+POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64"} | dict.fromkeys(
     ("rowptr", "sender", "sender_ptr", "sender_rows", "sender_receiver"), "*i64"
 )
 NUMBERS = {
@@ -19,7 +20,7 @@ NUMBERS = {
     **dict.fromkeys(
         ("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride", "gx_stride", "N", "rows"), "i32"
     ),
-    **dict.fromkeys(("v_stride", "v_splits"), "i32"),
+    **dict.fromkeys(("v_stride", "v_splits", "nodes"), "i32"),
     **dict.fromkeys(("factor", "epsilon", "momentum"), "fp32"),
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
@@ -40,6 +41,8 @@ STEM = {
 }
 CONVOLUTION = {**NODE, "NORM": True, "CHUNK": 8}
 HEAD = {"D": 128, "H1": 64, "H2": 32, "T": 11, "BLOCK_H1": 64, "BLOCK_H2": 32, "BLOCK_T": 16, "BLOCK_M": 16}
+MATRIX = {"PRECISION": "tf32x3", "PIECE": 32, "SPAN": 1024, "TILE": 64}
+TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
 # What a kernel is compiled for: constants, options, and the pointers to bfloat16.
 SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
 EIGHT = {"num_warps": 8, "num_stages": 1}
@@ -60,9 +63,23 @@ CASES = {
         (),
     ),
     "convolution": (forward.forward_convolution, {**CONVOLUTION, "GIVEN": False, "TRACK": True}, EIGHT, ()),
+    "sum over senders, bf16": (
+        aggregate.aggregate,
+        {**CONVOLUTION, "GIVEN": False, "TILE": 16, "BLOCK_N": 4, "CHUNK": 16},
+        {**EIGHT, "maxnreg": 128},
+        SHORT[-2:],
+    ),
+    "projection": (aggregate.project, {**NODE, "TRACK": True}, EIGHT, ()),
     "convolution backward, bf16": (backward.backward_convolution, CONVOLUTION, EIGHT, SHORT[-2:]),
     "ffn": (forward.forward_ffn, {**NODE, "GIVEN": False, "TRACK": True, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
     "ffn backward": (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
+    "matrix": (
+        gradients.matrix_gradient,
+        {**MATRIX, "A": 2 * WIDTH, "B": WIDTH, "A_PITCH": 2 * WIDTH, "B_PITCH": WIDTH},
+        {"num_warps": 4, "num_stages": 3},
+        (),
+    ),
+    "table": (lookup.table_gradient, {**COMMON, **TABLE}, EIGHT, ()),
     "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, ()),
 }
 

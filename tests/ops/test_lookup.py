@@ -26,6 +26,16 @@ def test_rows_and_the_gradient_of_the_table(rows, entries, width):
     assert relative(gradient, wanted) < 1e-6
 
 
+def test_columns_of_several_attributes():
+    from ckgconv.ops.lookup import triton as fused
+
+    columns = torch.randint(0, 7, (90, 3)).to(DEVICE).unbind(1)
+    tables = [torch.randn(7, 16, device=DEVICE, requires_grad=True) for _ in columns]
+    found = sum(fused.lookup(column, table) for column, table in zip(columns, tables, strict=True))
+    for column, gradient in zip(columns, torch.autograd.grad(found.sum(), tables), strict=True):
+        assert torch.equal(gradient[:, 0].cpu(), torch.bincount(column.cpu(), minlength=7).float())
+
+
 def test_a_table_of_many_rows_has_few_parts(monkeypatch):
     from ckgconv.ops.lookup import triton as fused
 

@@ -59,13 +59,16 @@ def moved(values, dtype):
     return type(values)(*(v.to(DEVICE, dtype) if v.is_floating_point() else v.to(DEVICE) for v in values))
 
 
+@pytest.mark.parametrize("many", [0, 64])
 @pytest.mark.parametrize(
     ("nodes", "width", "hidden", "layers", "dropout", "padding"),
     [(40, 16, 32, 3, 0.0, 0), (23, 20, 40, 1, 0.3, 9), (50, 24, 72, 2, 0.1, 30)],
 )
-def test_forward_and_backward(nodes, width, hidden, layers, dropout, padding):
+def test_forward_and_backward(nodes, width, hidden, layers, dropout, padding, many, monkeypatch):
+    from ckgconv.ops.node_pass import forward_pass
     from ckgconv.ops.node_pass import triton as fused
 
+    monkeypatch.setattr(forward_pass, "MANY", many)
     lists, blocks = random_lists(nodes, 10), random_blocks(layers, width, hidden)
     pairs = lists.sender.shape[0]
     x = torch.randn(nodes, width, dtype=torch.float64)
@@ -124,9 +127,12 @@ def test_forward_and_backward(nodes, width, hidden, layers, dropout, padding):
         assert relative(mine, theirs) < 5e-5
 
 
-def test_evaluation_takes_given_moments():
+@pytest.mark.parametrize("many", [0, 64])
+def test_evaluation_takes_given_moments(many, monkeypatch):
+    from ckgconv.ops.node_pass import forward_pass
     from ckgconv.ops.node_pass import triton as fused
 
+    monkeypatch.setattr(forward_pass, "MANY", many)
     lists, blocks = random_lists(30, 8), random_blocks(2, 16, 32)
     x, psi = torch.randn(30, 16).double(), torch.randn(2, lists.sender.shape[0], 16).double()
     expected, moments = naive.node_pass(x, psi, lists, blocks, None, lambda values, number: values, 1e-5)
@@ -140,3 +146,24 @@ def test_evaluation_takes_given_moments():
         1e-5,
     )
     assert relative(found, expected) < 2e-6
+
+
+def test_a_batch_without_nodes_has_finite_gradients():
+    from ckgconv.ops.node_pass import triton as fused
+
+    lists = moved(random_lists(20, 5), torch.float32)
+    blocks = [moved(each, torch.float32) for each in random_blocks(2, 16, 32)]
+    x = torch.randn(20, 16, device=DEVICE, requires_grad=True)
+    psi = torch.randn(2, lists.sender.shape[0], 16, device=DEVICE)
+    for each in blocks:
+        each.scale.requires_grad_()
+    running = [(torch.zeros(16, device=DEVICE), torch.ones(16, device=DEVICE)) for _ in range(4)]
+    none, seed = torch.zeros(1, dtype=torch.int64, device=DEVICE), torch.tensor([77], device=DEVICE)
+    torch.use_deterministic_algorithms(True)  # fills what is not written with NaN
+    try:
+        found, _ = fused.node_pass(x, psi, lists, blocks, running, 0.1, none, seed, 0.0, 1e-5)
+        gradients = torch.autograd.grad(found.sum(), [x, *(each.scale for each in blocks)])
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert (found == 0).all()
+    assert all((gradient == 0).all() for gradient in gradients)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from ckgconv import recipe
 from ckgconv.studies import STUDIES, Options, ablations
@@ -37,6 +38,18 @@ def test_every_grid_runs_and_reports(name, tmp_path):
     assert report.seeds == (0, 1)
     folders = sorted(path.name for path in tmp_path.iterdir())
     assert len(folders) == 2 * len(report.rows)
+
+
+def test_runs_side_by_side_are_those_one_after_the_other(tmp_path):
+    options = Options(seeds=(0, 1), epochs=2, device="cpu", keep=tmp_path / "one")
+    threads = torch.get_num_threads()
+    # As many as each of two processes has: with others, sums are rounded in another order.
+    torch.set_num_threads(max(1, threads // 2))
+    alone = STUDIES["normalisation"].run(options)
+    torch.set_num_threads(threads)
+    together = STUDIES["normalisation"].run(replace(options, keep=tmp_path / "two", workers=2))
+    assert [row[:5] for row in alone.rows] == [row[:5] for row in together.rows]
+    assert together.columns[5] == "s/epoch, 2 at once"
 
 
 def test_finished_runs_are_read_again(tmp_path):

@@ -33,6 +33,7 @@ def study_command(
     device: Annotated[str, typer.Option(help=f"auto, cpu or cuda. {_read_by('device')}")] = "auto",
     precision: Annotated[str, typer.Option(help=f"32, tf32, bf16 or 64. {_read_by('precision')}")] = "32",
     keep: Annotated[Path | None, typer.Option(help=f"Folder of resumable runs. {_read_by('keep')}")] = None,
+    workers: Annotated[int, typer.Option(min=1, help=f"Runs side by side. {_read_by('workers')}")] = 1,
     data_dir: Annotated[Path | None, typer.Option(help=f"Where packed files are. {_read_by('data_dir')}")] = None,
 ) -> None:
     """Run a study, print its table, and write table.json, figure.png and README.md."""
@@ -53,6 +54,7 @@ def study_command(
         device=device,
         precision=precision,
         keep=keep,
+        workers=workers,
         data_dir=data_dir,
     )
     report, provenance = conduct(chosen, options, sys.argv[1:])

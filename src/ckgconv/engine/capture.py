@@ -106,7 +106,7 @@ class Replay:
             self.window.load(batches[step])
 
     def _step(self, slot: int) -> None:
-        """Work on one slot while the other is filled for the next step."""
+        """Work on one slot while the other is filled for the next step, from the beginning of this one on."""
         main = torch.cuda.current_stream()
         begin = main.record_event()
 
@@ -190,7 +190,7 @@ def _copy(target: Sample, source: Sample) -> None:
     """Into the tensors of a slot."""
     places, values = _tensors(target), _tensors(source)
     for dtype in {value.dtype for value in values}:
-        # Tensors of one dtype are copied by one launch.
+        # Dense tensors of one dtype are copied by one launch.
         chosen = [place for place, value in enumerate(values) if value.dtype == dtype]
         torch._foreach_copy_([places[place] for place in chosen], [values[place] for place in chosen])
 

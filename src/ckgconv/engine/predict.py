@@ -63,7 +63,7 @@ def featuriser_of(run: Run) -> Featuriser:
 def embed(run: Run, batch: object) -> Tensor:
     """Pooled node states [M, D], what the head reads."""
     model = run.model
-    with torch.no_grad(), run.learner.fabric.autocast():
+    with torch.no_grad():
         prepared = model.prepare(batch)
         pooled: Tensor = model.pool(model.node_states(prepared), prepared.pairs.node_graph, prepared.node_ptr)
     return pooled.float()

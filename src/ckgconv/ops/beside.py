@@ -19,10 +19,10 @@ from torch import Tensor
 
 @dataclass
 class Overlap:
-    """The other streams of a step, work that waits for room, and what may not be freed before they have read it."""
+    """The other streams of a step, what prepares the next one, and what may not be freed before they have read it."""
 
     sides: Sequence[torch.cuda.Stream]
-    waiting: Callable[[], None] | None
+    prepare: Callable[[], None] | None
     turn: int = 0
     held: list[Tensor] = field(default_factory=list)
     room: torch.cuda.Event | None = None
@@ -38,10 +38,13 @@ _overlap: Overlap | None = None
 
 
 @contextmanager
-def overlapping(sides: Sequence[torch.cuda.Stream], waiting: Callable[[], None]) -> Iterator[None]:
-    """Within, `beside` runs on `sides`, and `waiting` is called once, where there is room or else at the end."""
+def overlapping(sides: Sequence[torch.cuda.Stream], prepare: Callable[[], None]) -> Iterator[None]:
+    """Within, `beside` runs on `sides`, and `prepare` is called once, at `has_room` or else at the end.
+
+    Its launches are on a stream of its own and begin when that may; only what follows `until_room` waits for the room.
+    """
     global _overlap
-    _overlap = Overlap(sides, waiting)
+    _overlap = Overlap(sides, prepare)
     try:
         yield
         has_room()
@@ -51,11 +54,11 @@ def overlapping(sides: Sequence[torch.cuda.Stream], waiting: Callable[[], None])
 
 
 def has_room() -> None:
-    """The launches that follow leave most of the device idle: what waits for that begins."""
-    if _overlap is not None and _overlap.waiting is not None:
-        waiting, _overlap.waiting = _overlap.waiting, None
+    """The launches that follow leave most of the device idle."""
+    if _overlap is not None and _overlap.prepare is not None:
+        prepare, _overlap.prepare = _overlap.prepare, None
         _overlap.room = torch.cuda.current_stream().record_event()
-        waiting()
+        prepare()
 
 
 def until_room() -> None:
@@ -66,7 +69,10 @@ def until_room() -> None:
 
 @contextmanager
 def beside(*inputs: Tensor) -> Iterator[None]:
-    """Launches that read `inputs` and all that was computed before, and for which only `together` waits."""
+    """Launches for which only `together` waits, and whose results nobody reads before it.
+
+    They may read all that was computed before; `inputs` are those of it that could be freed meanwhile.
+    """
     if _overlap is None:
         yield
         return
@@ -84,5 +90,5 @@ def together() -> None:
     main = torch.cuda.current_stream()
     for side in _overlap.sides[: _overlap.turn]:
         main.wait_stream(side)
-    # In memory of the main stream from here on: what comes next there is behind those who read it.
+    # Whoever gets this memory next is behind the join: the main stream, or a side, which forks behind it.
     _overlap.held.clear()

@@ -25,7 +25,8 @@ AT_ONCE = tl.constexpr(64)  # parts that are read together: more would not fit i
 def wait_for_last(EARLY: tl.constexpr):
     """From here on everything that launches before this one have written is seen, and the next one may begin.
 
-    Not before: launches that wait in a row would take the places of those beside them.
+    Not before: launches that wait in a row would take the places of those beside them. Every program of every launch
+    that begins early calls this: else its end would not mean that those before it have ended.
     """
     if EARLY:
         gdc_wait()
@@ -34,7 +35,10 @@ def wait_for_last(EARLY: tl.constexpr):
 
 @triton.jit
 def group_start(group, stride):
-    """Where a group begins: at a whole row, and so at 16 bytes' multiples, which the compiler cannot know."""
+    """Where a group begins; `stride` is a multiple of 8 entries, as rows lie `pitch` apart, or 0.
+
+    So groups begin at 16 bytes' multiples, which the compiler cannot know.
+    """
     return tl.multiple_of(tl.cast(group, tl.int64) * stride, 8)
 
 

@@ -188,7 +188,7 @@ def _walked(
     pairs = _with_rescaled(_global_pairs(nodes, local, sizes, pair_start, pair_stop[-1:], coordinates, capacity))
     edge_row = torch.where(edges.real, pair_start[owner] + ends[0] * sizes[owner] + ends[1], capacity.pairs - 1)
     diagonal = torch.where(nodes.real, pairs.rowptr[:-1] + local, capacity.pairs - 1)
-    return pairs, edge_row, coordinates[diagonal][:, 1:]
+    return pairs, edge_row, coordinates[diagonal][:, 1:].contiguous()
 
 
 def _with_rescaled(pairs: Pairs) -> Pairs:

@@ -18,7 +18,7 @@ from ckgconv.recipes import recipe
 from ckgconv.studies.grid import Outcome, Variant, best_of, grid_report, plus_minus, run_grid
 from ckgconv.studies.report import Options, Report
 
-READS = ("seeds", "epochs", "device", "precision", "keep", "data_dir")
+READS = ("seeds", "epochs", "device", "precision", "keep", "workers", "data_dir")
 # Widths that bring each number of blocks to the paper's parameter count.
 DEPTH_WIDTHS = {0: 88, 1: 72, 2: 64}
 

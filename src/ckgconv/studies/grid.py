@@ -8,12 +8,16 @@ Legend: V variants, S seeds.
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from hashlib import sha256
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, pstdev
 from typing import Any
 
+import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -61,15 +65,21 @@ class Outcome:
 
 def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
     """Train every variant with every seed; finished runs are read, interrupted ones resumed."""
-    keep = options.keep or Path("runs") / "studies"
-    return [
-        Outcome(variant, [_record(variant, seed, options, keep) for seed in options.seeds or SEEDS])
-        for variant in variants
-    ]
+    seeds = options.seeds or SEEDS
+    recipes = [shortened(variant.recipe, options.epochs) for variant in variants] * len(seeds)
+    drawn = [seed for seed in seeds for _ in variants]
+    runs = partial(_record, options=options, keep=options.keep or Path("runs") / "studies")
+    if options.workers == 1:
+        records = list(map(runs, recipes, drawn))
+    else:
+        # A GPU that one run leaves half idle serves several; new processes, since CUDA does not survive a fork.
+        threads = max(1, torch.get_num_threads() // options.workers)
+        with ProcessPoolExecutor(options.workers, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
+            records = list(pool.map(runs, recipes, drawn))
+    return [Outcome(variant, records[place :: len(variants)]) for place, variant in enumerate(variants)]
 
 
-def _record(variant: Variant, seed: int, options: Options, keep: Path) -> dict[str, Any]:
-    recipe = shortened(variant.recipe, options.epochs)
+def _record(recipe: Recipe, seed: int, options: Options, keep: Path) -> dict[str, Any]:
     folder = keep / f"{recipe.data.name}-{digest(recipe)}-{recipe.training.epochs}-{seed}"
     return train(
         recipe,
@@ -103,7 +113,8 @@ def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes
     epochs = options.epochs or training.epochs
     protocol = f"ours ({epochs} epochs" + (", shortened)" if options.epochs else ")")
     reference = best_of(outcomes)
-    columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "p", "parameters", "s/epoch", "MB")
+    time = "s/epoch" if options.workers == 1 else f"s/epoch, {options.workers} at once"
+    columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "p", "parameters", time, "MB")
     return Report(
         title=title,
         columns=(*columns, "s/epoch, paper", "MB, paper"),

@@ -39,6 +39,7 @@ class Options:
     device: str = "auto"
     precision: str = "32"
     keep: Path | None = None  # where training runs are kept, to be resumed
+    workers: int = 1  # runs side by side
     data_dir: Path | None = None  # where packed files are
 
 

@@ -67,6 +67,8 @@ class Lookup(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, index: Tensor, table: Tensor) -> Tensor:
+        # The kernel reads neighbours; a column of several attributes has others between.
+        index = index.contiguous()
         ctx.save_for_backward(index)
         ctx.shape = table.shape
         return table.index_select(0, index)
@@ -93,5 +95,6 @@ class Lookup(torch.autograd.Function):
                 BLOCK_V=tile,
                 BLOCK_D=max(16, power_of_two(width)),
                 num_warps=4 if width <= 64 else 8,
+                num_stages=1,
             )
             return None, summed(parts)

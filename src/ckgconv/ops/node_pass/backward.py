@@ -4,8 +4,9 @@ backward_ffn          G = gradient at v through the norm that reads it; ∂u, an
 backward_projection   G = gradient at t through its norm; ∂θ₁, ∂θ₂, ∂y
 backward_convolution  ∂x_j = G_j + Σ_i ψ_ij ⊙ ∂y_i / |supp(i)|;  ∂ψ_ij = x_j ⊙ ∂y_i / |supp(i)|
 
-A kernel ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of the
-matrices are left to one batched product over all blocks, for which the kernels write both factors.
+A kernel ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of matrices
+are left to `gradients`, for which the kernels write both factors: up to N, which is a multiple of its pieces, and
+zeros from the channels to the pitch.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -152,6 +153,7 @@ def backward_ffn(
         inside = real[:, None] & real_column[None, :]
         target = node[:, None] * D + columns[None, :]
         standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
+        standard = tl.where(inside, standard, 0.0)
         u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
         tl.store(u_kept + kept_place, u, mask=kept)
         inner = tl.arange(0, BLOCK_H)
@@ -341,7 +343,7 @@ def backward_convolution(
             summed = tl.where(inside, summed, 0.0)
             sum_g += tl.sum(summed, axis=0)
             sum_gv += tl.sum(summed * standard, axis=0)
+    wait_for_last(EARLY)
     if NORM:
-        wait_for_last(EARLY)
         tl.store(v_sums + split * part_stride + columns, sum_g, mask=real_column)
         tl.store(v_sums + split * part_stride + D + columns, sum_gv, mask=real_column)

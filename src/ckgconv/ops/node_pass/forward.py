@@ -15,52 +15,15 @@ Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 import triton
 import triton.language as tl
 
+from ckgconv.ops.node_pass.norm import read_norm
 from ckgconv.ops.parts import (
     gelu,
     kept,
     merge_moments,
-    read_parts,
-    read_plain_parts,
     tile_moments,
-    track,
     wait_for_last,
-    write_moments,
     write_parts,
 )
-
-
-@triton.jit
-def read_norm(
-    parts,
-    moments,
-    running_mean,
-    running_variance,
-    momentum,
-    scale,
-    splits,
-    rows,
-    D: tl.constexpr,
-    columns,
-    epsilon,
-    GIVEN: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    PARTS: tl.constexpr,
-    ROWS: tl.constexpr,
-):
-    """μ and slope γ/√(σ² + ε) of a norm; the first program writes its moments down where they are new."""
-    gamma = tl.load(scale + columns, mask=columns < D, other=0.0)
-    if GIVEN:
-        mean = tl.load(running_mean + columns, mask=columns < D, other=0.0)
-        variance = tl.load(running_variance + columns, mask=columns < D, other=1.0)
-    else:
-        if WEIGHTED:
-            total, mean, variance = read_parts(parts, splits * D, splits, D, columns, PARTS)
-        else:
-            total, mean, variance = read_plain_parts(parts, splits * D, splits, rows, D, columns, PARTS, ROWS)
-        if tl.program_id(0) == 0:
-            write_moments(moments, D, D, columns, total, mean, variance)
-            track(running_mean, running_variance, momentum, D, columns, total, mean, variance)
-    return mean, gamma / tl.sqrt(variance + epsilon)
 
 
 @triton.jit
@@ -87,6 +50,43 @@ def node_rows(values, node, stored, columns, D: tl.constexpr):
     """[N, C, D] rows of a tensor over nodes."""
     there = stored[:, :, None] & (columns < D)[None, None, :]
     return tl.load(values + node[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
+
+
+@triton.jit
+def sum_over_senders(
+    v,
+    psi,
+    sender,
+    begin,
+    length,
+    kernel,
+    values,
+    following,
+    slope,
+    moved,
+    columns,
+    D: tl.constexpr,
+    PITCH: tl.constexpr,
+    CHUNK: tl.constexpr,
+    NORM: tl.constexpr,
+):
+    """[N, D] Σ_j x_j ⊙ ψ_ij of some nodes.
+
+    The first chunk of ψ and v is loaded already, and so is who sends the next one: who sends is read two chunks ahead,
+    so that no load waits for another.
+    """
+    # Summed over chunks first: the senders of one chunk lie in different threads.
+    products = tl.zeros([begin.shape[0], CHUNK, columns.shape[0]], tl.float32)
+    for chunk in range(0, tl.max(length, axis=0), CHUNK):
+        if NORM:
+            values = values * slope[None, None, :] + moved[None, None, :]
+        products += kernel.to(tl.float32) * values
+        place = chunk + CHUNK + tl.arange(0, CHUNK)
+        stored = place[None, :] < length[:, None]
+        other, following = following, senders(sender, begin, length, place + CHUNK)
+        kernel = kernel_rows(psi, begin[:, None] + place[None, :], stored, columns, PITCH)
+        values = node_rows(v, other, stored, columns, D)
+    return tl.sum(products, axis=1)
 
 
 @triton.jit
@@ -131,6 +131,9 @@ def forward_convolution(
     PARTS: tl.constexpr,
     EARLY: tl.constexpr,
 ):
+    if not NORM:
+        # The first of the pass: what is loaded ahead elsewhere may come from the launch right in front.
+        wait_for_last(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -182,19 +185,10 @@ def forward_convolution(
                 )
                 moved = offset - mean * slope
             own = own * slope[None, :] + moved[None, :]
-        # Summed over chunks first: the senders of one chunk lie in different threads.
-        products = tl.zeros([BLOCK_N, CHUNK, BLOCK_D], tl.float32)
-        for chunk in range(0, tl.max(length, axis=0), CHUNK):
-            if NORM:
-                values = values * slope[None, None, :] + moved[None, None, :]
-            products += kernel.to(tl.float32) * values
-            # Who sends is read two chunks ahead, so that no load waits for another.
-            place = chunk + CHUNK + tl.arange(0, CHUNK)
-            stored = place[None, :] < length[:, None]
-            other, following = following, senders(sender, begin, length, place + CHUNK)
-            kernel = kernel_rows(psi, begin[:, None] + place[None, :], stored, columns, PITCH)
-            values = node_rows(v, other, stored, columns, D)
-        summed = tl.sum(products, axis=1) / tl.maximum(size, 1.0)[:, None]
+        summed = sum_over_senders(
+            v, psi, sender, begin, length, kernel, values, following, slope, moved, columns, D, PITCH, CHUNK, NORM
+        )
+        summed = summed / tl.maximum(size, 1.0)[:, None]
         tl.store(y + target, summed, mask=inside)
         scaled = summed * (first[None, :] + root[:, None] * second[None, :])
         out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
@@ -205,8 +199,8 @@ def forward_convolution(
         if TRACK:
             more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
             total_t, mean_t, squares_t = merge_moments(total_t, mean_t, squares_t, more, more_mean, more_squares)
+    wait_for_last(EARLY)
     if TRACK:
-        wait_for_last(EARLY)
         write_parts(t_parts + split * D, splits * D, D, columns, total_t, mean_t, squares_t)
 
 
@@ -315,56 +309,3 @@ def forward_ffn(
             total_v, mean_v, squares_v = merge_moments(total_v, mean_v, squares_v, more, more_mean, more_squares)
     if TRACK:
         write_parts(v_parts + split * D, splits * D, D, columns, total_v, mean_v, squares_v)
-
-
-@triton.jit
-def apply_norm(
-    v,
-    v_parts,
-    v_moments,
-    running_mean,
-    running_variance,
-    momentum,
-    scale,
-    shift,
-    x,
-    filled,
-    epsilon,
-    N,
-    D: tl.constexpr,
-    splits,
-    GIVEN: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    TILE: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    PARTS: tl.constexpr,
-):
-    """x = BN(v); zero in rows beyond the filled ones."""
-    nodes = tl.load(filled).to(tl.int32)
-    columns = tl.arange(0, BLOCK_D)
-    offset = tl.load(shift + columns, mask=columns < D, other=0.0)
-    mean, slope = read_norm(
-        v_parts,
-        v_moments,
-        running_mean,
-        running_variance,
-        momentum,
-        scale,
-        splits,
-        nodes,
-        D,
-        columns,
-        epsilon,
-        GIVEN,
-        WEIGHTED,
-        PARTS,
-        TILE,
-    )
-    for start in range(tl.program_id(0) * BLOCK_N, N, tl.num_programs(0) * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        target = node[:, None] * D + columns[None, :]
-        inside = (node < nodes)[:, None] & (columns < D)[None, :]
-        values = tl.load(v + target, mask=inside, other=0.0)
-        values = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
-        tl.store(x + target, values, mask=(node < N)[:, None] & (columns < D)[None, :])

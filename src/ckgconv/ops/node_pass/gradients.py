@@ -38,6 +38,7 @@ def matrix_gradient(
     SPAN: tl.constexpr,
     TILE: tl.constexpr,
 ):
+    """Parts [S, L, A, B] of Σ g hᵀ and [S, L, A] of Σ g; rows of both factors are written, and finite, up to N."""
     layer, tile, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     tiles = tl.cdiv(B, TILE)
     a = tile // tiles * TILE + tl.arange(0, TILE)

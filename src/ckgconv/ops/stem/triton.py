@@ -14,7 +14,7 @@ from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import block, launch, on_chip, power_of_two, product_precision, programs, tall
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, row_moments
 from ckgconv.ops.node_pass.backward import norm_sums
-from ckgconv.ops.node_pass.forward import apply_norm
+from ckgconv.ops.node_pass.norm import apply_norm
 from ckgconv.ops.sums import summed
 
 PROGRAMS = 128  # more parts would cost more to add up than they save
