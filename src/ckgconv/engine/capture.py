@@ -22,8 +22,8 @@ from torch.utils import _pytree as pytree
 from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.static import Sample, Source
+from ckgconv.ops.assembly import Capacity
 from ckgconv.ops.beside import overlapping
-from ckgconv.pairs.padded import Capacity
 
 WARM_UPS = 2
 SIDES = 4  # streams of launches beside a step

@@ -10,7 +10,8 @@ from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.stream import Window
 from ckgconv.graphs import GraphBatch
-from ckgconv.pairs.padded import Capacity, StoredPairs, padded_batch, store_pairs
+from ckgconv.ops.assembly import Capacity
+from ckgconv.pairs.padded import StoredPairs, padded_batch, store_pairs
 from ckgconv.tasks.losses import only
 
 # Graphs that are encoded together when the pairs of a whole data set are stored.
@@ -66,9 +67,9 @@ class Source:
             batch = replace(batch, position=None)
         assert data.y is not None
         if data.node_targets:
-            counts, y = nodes.real, data.y[nodes.index]
+            counts, y = nodes.real, data.y[nodes.row]
             if data.node_split is not None:
-                counts = counts & (data.node_split[nodes.index] == SPLITS.index(split))
+                counts = counts & (data.node_split[nodes.row] == SPLITS.index(split))
         else:
             counts, y = numbers >= 0, data.y[numbers.clamp(min=0)]
         y = y.to(dtype) if y.is_floating_point() else y.long()

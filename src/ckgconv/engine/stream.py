@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.data import PackedDataset
-from ckgconv.pairs.padded import Capacity
+from ckgconv.ops.assembly import Capacity
 
 # Share of the device's free memory that a data set may take.
 SHARE = 0.5

@@ -18,9 +18,10 @@ import torch
 from torch import Tensor
 
 from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.ops.assembly import Capacity, Members, members
+from ckgconv.ops.assembly.naive import Ragged, ragged
 from ckgconv.ops.walk import walk_coordinates
 from ckgconv.pairs.encode import Encoding
-from ckgconv.pe.walk import nonzero
 
 
 class GraphStore(Protocol):
@@ -38,33 +39,6 @@ class GraphStore(Protocol):
     def edge_attr(self) -> Tensor | None: ...
     @property
     def pos(self) -> Tensor | None: ...
-
-
-@dataclass(frozen=True)
-class Capacity:
-    """Shapes of a batch."""
-
-    graphs: int  # G
-    nodes: int  # N
-    pairs: int  # P
-    edges: int  # E
-    largest: int  # nodes of the largest graph
-
-    def holds(self, other: "Capacity") -> bool:
-        """Whether a batch of the other capacity fits."""
-        mine = (self.graphs, self.nodes, self.pairs, self.edges, self.largest)
-        theirs = (other.graphs, other.nodes, other.pairs, other.edges, other.largest)
-        return all(a >= b for a, b in zip(mine, theirs, strict=True))
-
-
-@dataclass(frozen=True)
-class Ragged:
-    """Rows of a packed array that a batch takes, at capacity."""
-
-    index: Tensor  # [M] row in the packed array; 0 for padding
-    owner: Tensor  # [M] place of its graph in the batch; G for padding
-    start: Tensor  # [G + 1] first row of each graph in the batch
-    real: Tensor  # [M] bool
 
 
 @dataclass(frozen=True)
@@ -105,20 +79,6 @@ def _stored_part(batch: GraphBatch) -> tuple[Tensor, ...]:
     )
 
 
-def ragged(pointers: Tensor, numbers: Tensor, capacity: int) -> Ragged:
-    """Rows pointers[g] … pointers[g + 1] - 1 for each g of `numbers` [G], one after the other."""
-    graph = numbers.clamp(min=0)
-    first = pointers[graph]
-    length = torch.where(numbers >= 0, pointers[graph + 1] - first, 0)
-    stop = length.cumsum(0)
-    place = torch.arange(capacity, device=numbers.device)
-    owner = torch.searchsorted(stop, place, right=True)
-    real = owner < numbers.shape[0]
-    safe = owner.clamp(max=numbers.shape[0] - 1)
-    index = torch.where(real, first[safe] + place - (stop - length)[safe], 0)
-    return Ragged(index, owner, torch.cat([stop.new_zeros(1), stop]), real)
-
-
 def padded_batch(
     store: GraphStore,
     stored: StoredPairs | None,
@@ -131,27 +91,27 @@ def padded_batch(
 
     Pairs come from `stored`, or, where there are none, are all pairs of each graph with walks computed here.
     """
-    nodes = ragged(store.node_ptr, numbers, capacity.nodes)
-    edges = ragged(store.edge_ptr, numbers, capacity.edges)
-    ends = store.edge_index[:, edges.index].long()
-    owner = edges.owner.clamp(max=capacity.graphs - 1)
-    weight = edges.real.to(dtype)
     if stored is None:
-        pairs, edge_row, node_encoding = _walked(nodes, edges, ends, capacity, encoding.steps, dtype)
+        like = torch.empty(0, dtype=dtype, device=numbers.device)
+        found = members(store.node_ptr, store.edge_ptr, store.edge_index, numbers, capacity, like)
+        nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
+        pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)
     else:
+        nodes = ragged(store.node_ptr, numbers, capacity.nodes)
+        edges = ragged(store.edge_ptr, numbers, capacity.edges)
+        edge, degree = edges.row, _degree(store, nodes, edges, capacity, dtype)
         pairs, edge_row = _gathered(stored, nodes, edges, numbers, capacity, dtype)
         pairs = _with_rescaled(pairs) if encoding.name == "rrwp" else pairs
-        node_encoding = stored.node_encoding[nodes.index].to(dtype)
-    degree = torch.zeros(capacity.nodes, dtype=dtype, device=numbers.device)
+        node_encoding = stored.node_encoding[nodes.row].to(dtype)
     batch = GraphBatch(
-        node_features=widened(store.x[nodes.index], dtype),
+        node_features=widened(store.x[nodes.row], dtype),
         node_encoding=node_encoding,
-        degree=degree.index_add(0, nodes.start[owner] + ends[0], weight),
+        degree=degree,
         node_ptr=nodes.start,
         pairs=pairs,
         edge_row=edge_row,
-        edge_features=None if store.edge_attr is None else widened(store.edge_attr[edges.index], dtype),
-        position=None if store.pos is None else widened(store.pos[nodes.index], dtype),
+        edge_features=None if store.edge_attr is None else widened(store.edge_attr[edge], dtype),
+        position=None if store.pos is None else widened(store.pos[nodes.row], dtype),
         node_filled=nodes.start[-1:],
         node_weight=nodes.real.to(dtype),
     )
@@ -164,31 +124,31 @@ def widened(values: Tensor, dtype: torch.dtype) -> Tensor:
     return values.unsqueeze(-1) if values.dim() == 1 else values
 
 
-def _transition(ends: Tensor, owner: Tensor, weight: Tensor, capacity: Capacity) -> Tensor:
-    """M [G, n, n] of edges with local ends [2, E]; edges of padding weigh nothing."""
-    largest = capacity.largest
-    cell = (owner * largest + ends[0]) * largest + ends[1]
-    flat = torch.zeros(capacity.graphs * largest**2, dtype=weight.dtype, device=cell.device)
-    # Sums of ones are exact in any order.
-    matrix = flat.index_add(0, cell, weight).view(capacity.graphs, largest, largest)
-    return matrix / nonzero(matrix.sum(-1, keepdim=True))
+def _walked(found: Members, capacity: Capacity, steps: int, dtype: torch.dtype) -> tuple[Pairs, Tensor]:
+    """All pairs of each graph with RRWP, and the node part [N, K]."""
+    walks = walk_coordinates(found.matrix, found.sizes, found.pair_start, steps, capacity.pairs).to(dtype)
+    pairs = Pairs(
+        rowptr=found.rowptr,
+        receiver=found.receiver,
+        sender=found.sender,
+        coordinates=walks,
+        support_size=found.support_size,
+        node_graph=found.nodes.owner,
+        row_weight=found.row_weight,
+        filled=found.filled,
+        # The list by senders of a whole graph is the transpose of that by receivers.
+        sender_ptr=found.rowptr,
+        sender_rows=found.transposed,
+        sender_receiver=found.sender,
+    )
+    return _with_rescaled(pairs), walks[found.diagonal][:, 1:].contiguous()
 
 
-def _walked(
-    nodes: Ragged, edges: Ragged, ends: Tensor, capacity: Capacity, steps: int, dtype: torch.dtype
-) -> tuple[Pairs, Tensor, Tensor]:
-    """All pairs of each graph with RRWP, the rows of edges [E] and the node part [N, K]."""
-    sizes = nodes.start.diff()
+def _degree(store: GraphStore, nodes: Ragged, edges: Ragged, capacity: Capacity, dtype: torch.dtype) -> Tensor:
+    receiver = store.edge_index[0, edges.row].long()
     owner = edges.owner.clamp(max=capacity.graphs - 1)
-    matrix = _transition(ends, owner, edges.real.to(dtype), capacity)
-    pair_stop = (sizes**2).cumsum(0)
-    pair_start = pair_stop - sizes**2
-    coordinates = walk_coordinates(matrix, sizes, pair_start, steps, capacity.pairs).to(dtype)
-    local = torch.arange(capacity.nodes, device=sizes.device) - nodes.start[nodes.owner]
-    pairs = _with_rescaled(_global_pairs(nodes, local, sizes, pair_start, pair_stop[-1:], coordinates, capacity))
-    edge_row = torch.where(edges.real, pair_start[owner] + ends[0] * sizes[owner] + ends[1], capacity.pairs - 1)
-    diagonal = torch.where(nodes.real, pairs.rowptr[:-1] + local, capacity.pairs - 1)
-    return pairs, edge_row, coordinates[diagonal][:, 1:].contiguous()
+    zeros = torch.zeros(capacity.nodes, dtype=dtype, device=receiver.device)
+    return zeros.index_add(0, nodes.start[owner] + receiver, edges.real.to(dtype))
 
 
 def _with_rescaled(pairs: Pairs) -> Pairs:
@@ -202,14 +162,14 @@ def _gathered(
     rows = ragged(stored.pair_ptr, numbers, capacity.pairs)
     first = nodes.start[rows.owner]
     dummy = capacity.nodes - 1
-    receiver = torch.where(rows.real, first + stored.receiver[rows.index].long(), dummy)
-    sender = torch.where(rows.real, first + stored.sender[rows.index].long(), dummy)
+    receiver = torch.where(rows.real, first + stored.receiver[rows.row].long(), dummy)
+    sender = torch.where(rows.real, first + stored.sender[rows.row].long(), dummy)
     node = torch.arange(capacity.nodes + 1, device=numbers.device)
     # Padding sorts behind all real rows: it belongs to the last node, which is padding itself.
     sorted_sender, sender_rows = torch.sort(sender, stable=True)
     rowptr = torch.searchsorted(receiver, node)
-    values = stored.coordinates[rows.index]
-    edge_row = rows.start[edges.owner] + stored.edge_row[edges.index]
+    values = stored.coordinates[rows.row]
+    edge_row = rows.start[edges.owner] + stored.edge_row[edges.row]
     pairs = Pairs(
         rowptr=rowptr,
         receiver=receiver,
@@ -224,39 +184,3 @@ def _gathered(
         sender_receiver=receiver[sender_rows],
     )
     return pairs, torch.where(edges.real, edge_row, capacity.pairs - 1)
-
-
-def _global_pairs(
-    nodes: Ragged,
-    local: Tensor,
-    sizes: Tensor,
-    pair_start: Tensor,
-    filled: Tensor,
-    coordinates: Tensor,
-    capacity: Capacity,
-) -> Pairs:
-    """All pairs of each graph; every graph's list by senders is the transpose of that by receivers."""
-    owner = nodes.owner.clamp(max=capacity.graphs - 1)
-    reach = torch.where(nodes.real, sizes[owner], 0)
-    stop = reach.cumsum(0)
-    row = torch.arange(capacity.pairs, device=stop.device)
-    receiver = torch.searchsorted(stop, row, right=True).clamp(max=capacity.nodes - 1)
-    real = row < filled
-    graph = owner[receiver]
-    place = row - (stop - reach)[receiver]
-    sender = torch.where(real, nodes.start[graph] + place, capacity.nodes - 1)
-    transposed = torch.where(real, pair_start[graph] + place * sizes[graph] + local[receiver], row)
-    rowptr = torch.cat([stop.new_zeros(1), stop])
-    return Pairs(
-        rowptr=rowptr,
-        receiver=receiver,
-        sender=sender,
-        coordinates=coordinates,
-        support_size=reach.to(coordinates.dtype).clamp(min=1),
-        node_graph=nodes.owner,
-        row_weight=real.to(coordinates.dtype),
-        filled=filled,
-        sender_ptr=rowptr,
-        sender_rows=transposed,
-        sender_receiver=sender,
-    )
