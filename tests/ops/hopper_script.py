@@ -25,7 +25,7 @@ NUMBERS = {
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
-STAGE |= {"SPARES": True, "BLOCK_K": TILE}
+STAGE |= {"SPARES": True, "BLOCK_K": TILE, "EARLY": True}
 NODE = {**COMMON, "D": WIDTH, "PITCH": WIDTH, "BLOCK_N": 16, "V_PARTS": 64, "EARLY": True}
 FORWARD = {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}
 BACKWARD = {**STAGE, "THROUGH_NORM": True, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "BLOCK_R": 32}

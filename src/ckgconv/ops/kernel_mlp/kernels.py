@@ -7,7 +7,8 @@ Backward stage      G = γ' ρ' ( g' - w/W Σg' - w/W ŷ Σ g'ŷ ) + G'        g
 Input gradient      ∂x = Σ_l γ_l ρ ( g_l - w/W Σg_l - w/W x̂ Σ g_l x̂ ) + G_l
 
 A program owns one group and every S-th tile of its rows: W stays on chip, and sums over rows leave as S parts that the
-next kernel adds up, in a fixed order. So no sum needs a launch of its own, and runs repeat bit for bit.
+next kernel adds up, in a fixed order. So no sum needs a launch of its own, and runs repeat bit for bit. W is loaded
+before the launch in front has ended.
 
 Rows of a tensor lie `pitch` entries apart, and what lies between the channels and the pitch is zero everywhere.
 
@@ -31,6 +32,7 @@ from ckgconv.ops.parts import (
     read_sums,
     tile_moments,
     track,
+    wait_for_last,
     write_moments,
     write_parts,
 )
@@ -142,11 +144,22 @@ def forward_stage(
     BLOCK_K: tl.constexpr,
     BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
-    rows = tl.load(filled).to(tl.int32)
     inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
+    storage = y.dtype.element_ty
+    gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
+    beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
+    cell = outer[None, :] * K + inner[:, None]
+    real_cell = (inner < K)[:, None] & (outer < D)[None, :]
+    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
+    offset = tl.zeros([BLOCK_D], tl.float32)
+    if BIAS:
+        offset = tl.load(bias + group * D + outer, mask=outer < D, other=0.0)
+    wait_for_last(EARLY)
+    rows = tl.load(filled).to(tl.int32)
     if GIVEN:
         mean = tl.load(running_mean + group * K + inner, mask=inner < K, other=0.0)
         variance = tl.load(running_variance + group * K + inner, mask=inner < K, other=1.0)
@@ -156,17 +169,8 @@ def forward_stage(
             write_moments(moments + group * K, groups * K, K, inner, total, mean, variance)
             place = group * K
             track(running_mean + place, running_variance + place, momentum, K, inner, total, mean, variance)
-    gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
-    beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
     slope = gamma / tl.sqrt(variance + epsilon)
     moved = beta - mean * slope
-    storage = y.dtype.element_ty
-    cell = outer[None, :] * K + inner[:, None]
-    real_cell = (inner < K)[:, None] & (outer < D)[None, :]
-    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
-    offset = tl.zeros([BLOCK_D], tl.float32)
-    if BIAS:
-        offset = tl.load(bias + group * D + outer, mask=outer < D, other=0.0)
     x += group_start(group, x_stride)
     y += group_start(group, y_stride)
     residual += group_start(group, residual_stride)
@@ -258,12 +262,19 @@ def backward_stage(
     BLOCK_K: tl.constexpr,
     BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
-    rows = tl.load(filled).to(tl.int32)
     inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
     storage = gx.dtype.element_ty
+    gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
+    beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
+    cell = outer[:, None] * K + inner[None, :]
+    real_cell = (outer < D)[:, None] & (inner < K)[None, :]
+    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
+    wait_for_last(EARLY)
+    rows = tl.load(filled).to(tl.int32)
     if THROUGH_NORM:
         total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
         root_y = 1.0 / tl.sqrt(variance_y + epsilon)
@@ -275,11 +286,6 @@ def backward_stage(
         constant = -slope_y * sum_y / tl.maximum(total_y, TINY) - mean_y * factor_y
     _, mean, variance = read_moments(x_moments + group * K, groups * K, K, inner)
     root = 1.0 / tl.sqrt(variance + epsilon)
-    gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
-    beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
-    cell = outer[:, None] * K + inner[None, :]
-    real_cell = (outer < D)[:, None] & (inner < K)[None, :]
-    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
     g += group_start(group, group_stride)
     y += group_start(group, group_stride)
     carry += group_start(group, group_stride)

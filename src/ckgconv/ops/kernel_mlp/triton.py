@@ -17,7 +17,18 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ckgconv.ops.beside import beside
-from ckgconv.ops.fused import block, launch, pitch, power_of_two, product_precision, programs, storage, tall, threshold
+from ckgconv.ops.fused import (
+    block,
+    early_launch,
+    launch,
+    pitch,
+    power_of_two,
+    product_precision,
+    programs,
+    storage,
+    tall,
+    threshold,
+)
 from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.sums import summed
@@ -259,6 +270,7 @@ def _forward(
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
             **options,
+            **early_launch(x),
         )
         # In evaluation nothing is kept for a backward pass.
         outputs = [y] if moments is None else [*outputs, y]
@@ -339,6 +351,7 @@ def _backward(
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
             **options,
+            **early_launch(x),
         )
     with beside(parts):
         sums = summed(parts).split([size for each in sizes for size in each])

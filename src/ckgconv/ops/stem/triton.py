@@ -139,6 +139,7 @@ class Stem(torch.autograd.Function):
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
+            EARLY=False,
             **options,
         )
         e = torch.empty_like(features)
@@ -242,6 +243,7 @@ class Stem(torch.autograd.Function):
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
+            EARLY=False,
             **options,
         )
         with beside(parts):
