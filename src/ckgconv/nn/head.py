@@ -17,6 +17,7 @@ from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
 from ckgconv.ops.fused import fused
+from ckgconv.ops.pool import pool
 
 Pooling = Literal["sum", "mean", "none"]
 
@@ -32,13 +33,7 @@ class Pool(nn.Module):
     def forward(self, x: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:
         if self.pooling == "none":
             return x
-        if x.is_cuda:
-            # Sums in a fixed order; nodes of padding lie behind the last graph.
-            wide = x if x.dtype == torch.float64 else x.float()
-            summed = torch.segment_reduce(wide, "sum", offsets=node_ptr, unsafe=True)
-        else:
-            summed = x.new_zeros(node_ptr.shape[0], x.shape[1]).index_add(0, node_graph, x)[:-1]
-        return summed if self.pooling == "sum" else summed / node_ptr.diff().clamp(min=1).unsqueeze(-1)
+        return pool(x, node_graph, node_ptr, self.pooling)
 
     def extra_repr(self) -> str:
         return self.pooling

@@ -1,0 +1,106 @@
+"""Pooling as one Triton launch each way; the equation is in `naive`.
+
+Legend: G graphs, N nodes, D width.
+"""
+
+# mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ckgconv.ops.fused import power_of_two
+from ckgconv.ops.pool.naive import Pooling
+
+NODES = 64  # at once
+
+
+def pool(x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> Tensor:
+    """[G, D] from float32 [N, D]; see `naive`."""
+    return Pool.apply(x, node_graph, node_ptr, pooling)
+
+
+class Pool(torch.autograd.Function):
+    """Node features, graphs of nodes, pointers → features of graphs."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> Tensor:
+        x, width = x.contiguous(), x.shape[1]
+        y = x.new_empty(node_ptr.shape[0] - 1, width)
+        if len(y):
+            gather[(len(y),)](x, node_ptr, y, width, MEAN=pooling == "mean", NODES=NODES, BLOCK_D=power_of_two(width))
+        ctx.save_for_backward(node_graph, node_ptr)
+        ctx.pooling = pooling
+        return y
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        node_graph, node_ptr = ctx.saved_tensors
+        nodes, width = node_graph.shape[0], gradient.shape[1]
+        pulled = gradient.new_empty(nodes, width)
+        if nodes:
+            spread[(-(-nodes // NODES),)](
+                gradient.contiguous(),
+                node_graph,
+                node_ptr,
+                pulled,
+                nodes,
+                len(gradient),
+                width,
+                MEAN=ctx.pooling == "mean",
+                NODES=NODES,
+                BLOCK_D=power_of_two(width),
+            )
+        return pulled, None, None, None
+
+
+@triton.jit
+def gather(x, node_ptr, y, width, MEAN: tl.constexpr, NODES: tl.constexpr, BLOCK_D: tl.constexpr):
+    """A program sums the nodes of its graph."""
+    graph = tl.program_id(0)
+    begin, end = tl.load(node_ptr + graph).to(tl.int32), tl.load(node_ptr + graph + 1).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    total = tl.zeros([NODES, BLOCK_D], tl.float32)
+    for start in range(begin, end, NODES):
+        node = start + tl.arange(0, NODES)
+        inside = (node < end)[:, None] & (columns < width)[None, :]
+        total += tl.load(x + node[:, None] * width + columns[None, :], mask=inside, other=0.0)
+    summed = tl.sum(total, axis=0)
+    if MEAN:
+        summed = summed / tl.maximum(end - begin, 1).to(tl.float32)
+    tl.store(y + graph * width + columns, summed, mask=columns < width)
+
+
+@triton.jit
+def spread(
+    g,
+    node_graph,
+    node_ptr,
+    pulled,
+    nodes,
+    graphs,
+    width,
+    MEAN: tl.constexpr,
+    NODES: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    """Every node takes the gradient of its graph; zeros for padding."""
+    node = tl.program_id(0) * NODES + tl.arange(0, NODES)
+    columns = tl.arange(0, BLOCK_D)
+    graph = tl.load(node_graph + node, mask=node < nodes, other=graphs)
+    there = graph < graphs
+    inside = there[:, None] & (columns < width)[None, :]
+    values = tl.load(g + graph[:, None] * width + columns[None, :], mask=inside, other=0.0)
+    if MEAN:
+        size = tl.load(node_ptr + graph + 1, mask=there, other=1) - tl.load(node_ptr + graph, mask=there, other=0)
+        values = values / tl.maximum(size, 1).to(tl.float32)[:, None]
+    tl.store(
+        pulled + node[:, None] * width + columns[None, :],
+        values,
+        mask=(node < nodes)[:, None] & (columns < width)[None, :],
+    )
