@@ -18,7 +18,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from ckgconv.ops.kernel_mlp import kernels
+from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
+from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
 from ckgconv.ops.kernel_mlp.triton import ROWS, backward_launch, forward_launch
 from ckgconv.ops.node_pass import backward, forward
 
@@ -37,15 +38,15 @@ REAL = ("factor", "epsilon", "momentum")
 WHOLE = ("x_stride", "parts_stride", "parts_plane", "residual_stride", "y_stride", "part_stride", "group_stride")
 WHOLE += ("gx_stride", "draw", "threshold", "level", "dropped_rows", "splits", "N")
 CASES: dict[str, tuple[Any, dict[str, Any], dict[str, int]]] = {
-    "forward, even stage": (kernels.forward_stage, {**FORWARD, "RESIDUAL": False, "DROP": False}, AHEAD),
-    "forward, odd stage": (kernels.forward_stage, {**FORWARD, "RESIDUAL": True, "DROP": True}, AHEAD),
+    "forward, even stage": (forward_stage, {**FORWARD, "RESIDUAL": False, "DROP": False}, AHEAD),
+    "forward, odd stage": (forward_stage, {**FORWARD, "RESIDUAL": True, "DROP": True}, AHEAD),
     "backward, even stage": (
-        kernels.backward_stage,
+        backward_stage,
         {**BACKWARD, "PLAIN": True, "ADD_CARRY": False, "WRITE_CARRY": False, "DROP": False},
         BACK,
     ),
     "backward, odd stage": (
-        kernels.backward_stage,
+        backward_stage,
         {**BACKWARD, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "DROP": True},
         BACK,
     ),

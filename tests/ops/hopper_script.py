@@ -6,7 +6,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from ckgconv.ops.kernel_mlp import kernels
+from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
+from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
 from ckgconv.ops.lookup import triton as lookup
 from ckgconv.ops.node_pass import aggregate, backward, forward, gradients
 from ckgconv.ops.pyramid import triton as pyramid
@@ -47,17 +48,17 @@ TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
 SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
 EIGHT = {"num_warps": 8, "num_stages": 1}
 CASES = {
-    "forward stage": (kernels.forward_stage, FORWARD, EIGHT, ()),
-    "backward stage": (kernels.backward_stage, BACKWARD, EIGHT, ()),
+    "forward stage": (forward_stage, FORWARD, EIGHT, ()),
+    "backward stage": (backward_stage, BACKWARD, EIGHT, ()),
     "backward stage, bf16": (
-        kernels.backward_stage,
+        backward_stage,
         BACKWARD,
         {"num_warps": 16, "num_stages": 2, "maxnreg": 128},
         SHORT,
     ),
-    "stem": (kernels.forward_stage, {**FORWARD, **STEM, "BIAS": False}, {"num_warps": 16, "num_stages": 1}, ()),
+    "stem": (forward_stage, {**FORWARD, **STEM, "BIAS": False}, {"num_warps": 16, "num_stages": 1}, ()),
     "stem backward": (
-        kernels.backward_stage,
+        backward_stage,
         {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False},
         {"num_warps": 16, "num_stages": 1},
         (),

@@ -29,7 +29,9 @@ from ckgconv.ops.fused import (
     tall,
     threshold,
 )
-from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, input_gradient, row_moments
+from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
+from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
+from ckgconv.ops.kernel_mlp.kernels import input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.sums import summed
 

@@ -12,7 +12,9 @@ from torch.autograd.function import once_differentiable
 
 from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import block, launch, on_chip, power_of_two, product_precision, programs, tall
-from ckgconv.ops.kernel_mlp.kernels import backward_stage, forward_stage, row_moments
+from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
+from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
+from ckgconv.ops.kernel_mlp.kernels import row_moments
 from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.norm import apply_norm
 from ckgconv.ops.sums import summed
