@@ -13,7 +13,7 @@ Legend: N nodes, P pairs, D width, S parts (programs).
 import triton
 import triton.language as tl
 
-from ckgconv.ops.node_pass.forward import dropped, kernel_rows, node_rows, senders, sum_over_senders
+from ckgconv.ops.node_pass.forward import dropped, kernel_rows, node_rows, projection, senders, sum_over_senders
 from ckgconv.ops.node_pass.norm import read_norm
 from ckgconv.ops.parts import merge_moments, tile_moments, write_parts
 
@@ -121,11 +121,7 @@ def project(
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     real_column = columns < D
-    first = tl.load(theta1 + columns, mask=real_column, other=0.0)
-    second = tl.load(theta2 + columns, mask=real_column, other=0.0)
-    cell = columns[None, :] * D + columns[:, None]
-    matrix = tl.load(linear + cell, mask=real_column[:, None] & real_column[None, :], other=0.0)
-    added = tl.load(bias + columns, mask=real_column, other=0.0)
+    first, second, matrix, added = projection(theta1, theta2, linear, bias, columns, D)
     total_t = 0.0
     mean_t = tl.zeros([BLOCK_D], tl.float32)
     squares_t = tl.zeros([BLOCK_D], tl.float32)

@@ -53,6 +53,16 @@ def node_rows(values, node, stored, columns, D: tl.constexpr):
 
 
 @triton.jit
+def projection(theta1, theta2, linear, bias, columns, D: tl.constexpr):
+    """θ₁, θ₂ [D], Wᵀ [D, D] and b [D] of the degree scaler and the projection behind a convolution."""
+    real = columns < D
+    first, second = tl.load(theta1 + columns, mask=real, other=0.0), tl.load(theta2 + columns, mask=real, other=0.0)
+    cell = columns[None, :] * D + columns[:, None]
+    matrix = tl.load(linear + cell, mask=real[:, None] & real[None, :], other=0.0)
+    return first, second, matrix, tl.load(bias + columns, mask=real, other=0.0)
+
+
+@triton.jit
 def sum_over_senders(
     v,
     psi,
@@ -138,11 +148,7 @@ def forward_convolution(
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     real_column = columns < D
-    first = tl.load(theta1 + columns, mask=real_column, other=0.0)
-    second = tl.load(theta2 + columns, mask=real_column, other=0.0)
-    cell = columns[None, :] * D + columns[:, None]
-    matrix = tl.load(linear + cell, mask=real_column[:, None] & real_column[None, :], other=0.0)
-    added = tl.load(bias + columns, mask=real_column, other=0.0)
+    first, second, matrix, added = projection(theta1, theta2, linear, bias, columns, D)
     slope = tl.zeros([BLOCK_D], tl.float32)
     moved = tl.zeros([BLOCK_D], tl.float32)
     total_t = 0.0
