@@ -31,7 +31,14 @@ def leaves(x, stages, dtype, device):
 
 @pytest.mark.parametrize(
     ("rows", "width", "groups", "blocks", "mlp_dropout", "kernel_dropout"),
-    [(150, 20, 3, 2, 0.0, 0.0), (70, 16, 2, 1, 0.1, 0.5), (33, 24, 1, 0, 0.0, 0.3), (65, 48, 2, 2, 0.3, 0.5)],
+    [
+        (150, 20, 3, 2, 0.0, 0.0),
+        (70, 16, 2, 1, 0.1, 0.5),
+        (33, 24, 1, 0, 0.0, 0.3),
+        (65, 48, 2, 2, 0.3, 0.5),
+        (5, 20, 2, 1, 0.1, 0.0),
+        (64, 16, 2, 2, 0.0, 0.5),
+    ],
 )
 def test_forward_and_backward(rows, width, groups, blocks, mlp_dropout, kernel_dropout):
     from ckgconv.ops.kernel_mlp import triton as fused

@@ -19,7 +19,7 @@ def test_forward_and_backward(sizes, padding, width, pooling):
     nodes = sum(sizes)
     node_ptr = torch.tensor([0, *sizes]).cumsum(0)
     owner = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes, dtype=torch.int64))
-    owner = torch.cat([owner, torch.full((padding,), len(sizes))])
+    owner = torch.cat([owner, torch.full((padding,), len(sizes))]).unsqueeze(-1).expand(-1, 2).contiguous()[:, 0]
     exact = torch.randn(nodes + padding, width, dtype=torch.float64, requires_grad=True)
     pulled = torch.randn(len(sizes), width, dtype=torch.float64)
     expected = naive.pool(exact, owner, node_ptr, pooling)

@@ -1,6 +1,7 @@
 """The record of a run: what was run, where, how it went; one JSON file, and the same as CSV and TensorBoard logs."""
 
 import csv
+import gc
 import importlib.metadata
 import importlib.util
 import json
@@ -64,8 +65,17 @@ class TensorBoard:
             self.writer.close()
 
 
+def forget_memory(device: torch.device) -> None:
+    """The highest memory on a GPU is counted anew, without what a run before this one left behind."""
+    if device.type == "cuda":
+        # A learner and its captured steps name each other: only the collector frees them.
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def peak_memory_mb(device: torch.device) -> int:
-    """Highest memory so far: allocated on a GPU, resident on a CPU."""
+    """Highest memory so far: allocated on a GPU, resident on a CPU, there since the process began."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) // 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 2**10

@@ -24,7 +24,7 @@ from ckgconv.engine import checkpoint
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.loop import evaluate, train_epoch
 from ckgconv.engine.optim import optimizer
-from ckgconv.engine.record import TensorBoard, new_record, peak_memory_mb, write_record
+from ckgconv.engine.record import TensorBoard, forget_memory, new_record, peak_memory_mb, write_record
 from ckgconv.engine.setup import make_fabric, seed_epoch
 from ckgconv.engine.stream import fits
 from ckgconv.files import read_text, write_text
@@ -114,6 +114,7 @@ def train(
     else:
         data = data.limited(recipe.data.limit)
     _check_data(data, recipe, fabric.world_size)
+    forget_memory(fabric.device)
     torch.manual_seed(seed)
     learner = make_learner(fabric, CKGCN.from_recipe(recipe), data, recipe)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())

@@ -148,7 +148,8 @@ def _degree(store: GraphStore, nodes: Ragged, edges: Ragged, capacity: Capacity,
     receiver = store.edge_index[0, edges.row].long()
     owner = edges.owner.clamp(max=capacity.graphs - 1)
     zeros = torch.zeros(capacity.nodes, dtype=dtype, device=receiver.device)
-    return zeros.index_add(0, nodes.start[owner] + receiver, edges.real.to(dtype))
+    place = torch.where(edges.real, nodes.start[owner] + receiver, capacity.nodes - 1)
+    return zeros.index_add(0, place, edges.real.to(dtype))
 
 
 def _with_rescaled(pairs: Pairs) -> Pairs:

@@ -7,7 +7,7 @@ Legend: V variants, S seeds.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -21,6 +21,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ckgconv.data import load
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe
 from ckgconv.studies.report import Cell, Options, Report, new_figure
@@ -66,17 +67,28 @@ class Outcome:
 def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
     """Train every variant with every seed; finished runs are read, interrupted ones resumed."""
     seeds = options.seeds or SEEDS
-    recipes = [shortened(variant.recipe, options.epochs) for variant in variants] * len(seeds)
-    drawn = [seed for seed in seeds for _ in variants]
+    tasks = [(shortened(variant.recipe, options.epochs), seed) for variant in variants for seed in seeds]
     runs = partial(_record, options=options, keep=options.keep or Path("runs") / "studies")
-    if options.workers == 1:
-        records = list(map(runs, recipes, drawn))
-    else:
-        # A GPU that one run leaves half idle serves several; new processes, since CUDA does not survive a fork.
-        threads = max(1, torch.get_num_threads() // options.workers)
-        with ProcessPoolExecutor(options.workers, get_context("spawn"), torch.set_num_threads, (threads,)) as pool:
-            records = list(pool.map(runs, recipes, drawn))
-    return [Outcome(variant, records[place :: len(variants)]) for place, variant in enumerate(variants)]
+    alone = options.workers == 1
+    records = [runs(*task) for task in tasks] if alone else _side_by_side(runs, tasks, options)
+    each = len(seeds)
+    return [Outcome(variant, records[place * each :][:each]) for place, variant in enumerate(variants)]
+
+
+def _side_by_side(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], options: Options) -> list[dict[str, Any]]:
+    """A GPU that one run leaves half idle serves several; new processes, since CUDA does not survive a fork."""
+    for data in {recipe.data for recipe, _ in tasks}:
+        load(data, options.data_dir)  # packed once, and not by several at a time
+    on_cpu = options.device == "cpu" or not torch.cuda.is_available()
+    with ProcessPoolExecutor(
+        options.workers,
+        get_context("spawn"),
+        torch.set_num_threads,
+        (max(1, torch.get_num_threads() // options.workers),),
+        # The memory of a process on a CPU is the most it ever had.
+        max_tasks_per_child=1 if on_cpu else None,
+    ) as pool:
+        return list(pool.map(runs, *zip(*tasks, strict=True)))
 
 
 def _record(recipe: Recipe, seed: int, options: Options, keep: Path) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def members(
     matrix = matrix.index_add(0, (graph * capacity.largest + i) * capacity.largest + j, weight)
     matrix = matrix.view(capacity.graphs, capacity.largest, capacity.largest)
     total = matrix.sum(-1, keepdim=True)
+    receiving = torch.where(edges.real, nodes.start[graph] + i, capacity.nodes - 1)
 
     size = torch.where(nodes.real, sizes[nodes.owner.clamp(max=last)], 0)
     rowptr = torch.cat([size.new_zeros(1), size.cumsum(0)])
@@ -110,7 +111,7 @@ def members(
         nodes=nodes,
         edge=edges.row,
         edge_row=torch.where(edges.real, pair_start[graph] + i * sizes[graph] + j, capacity.pairs - 1),
-        degree=weight.new_zeros(capacity.nodes).index_add(0, nodes.start[graph] + i, weight),
+        degree=weight.new_zeros(capacity.nodes).index_add(0, receiving, weight),
         matrix=matrix / torch.where(total == 0, 1, total),
         sizes=sizes,
         pair_start=pair_start,

@@ -17,7 +17,7 @@ from ckgconv.ops.assembly.naive import Capacity, Members, Ragged
 from ckgconv.ops.fused import power_of_two
 
 ROWS, PAIR_ROWS = 64, 128  # of a program
-MOST_GRAPHS, MOST_PAIRS = 256, 2**31  # a row is compared with every graph, and counted in 32 bits
+MOST_GRAPHS, MOST_PAIRS = 256, 2**31 - PAIR_ROWS  # a row is compared with every graph, and counted in 32 bits
 
 
 @triton.jit
@@ -96,6 +96,7 @@ def place_edges(
     node_ptr,
     edge_ptr,
     edge_index,
+    end_stride,
     edge_stride,
     numbers,
     graphs,
@@ -117,8 +118,9 @@ def place_edges(
     mine = owners(row, start, count)
     there, inside = row < tl.sum(count, axis=0), row < edges
     number = tl.where(there, chosen(mine, first) + row - chosen(mine, start), 0)
-    i = tl.load(edge_index + number, mask=inside, other=0).to(tl.int32)
-    j = tl.load(edge_index + edge_stride + number, mask=inside, other=0).to(tl.int32)
+    ends = edge_index + number * edge_stride
+    i = tl.load(ends, mask=there & inside, other=0).to(tl.int32)
+    j = tl.load(ends + end_stride, mask=there & inside, other=0).to(tl.int32)
     pair = chosen(mine, before(size * size)) + i * chosen(mine, size) + j
     node = chosen(mine, before(size)) + i
     corner = (chosen(mine, tl.arange(0, GRAPHS)) * largest + i).to(tl.int64) * largest + j
@@ -216,7 +218,7 @@ def members(node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Ten
         node_ptr,
         edge_ptr,
         edge_index,
-        edge_index.stride(0),
+        *edge_index.stride(),
         numbers,
         graphs,
         found.edge,

@@ -1,4 +1,4 @@
-"""The kernels ψ of all layers as one Triton launch per stage; the equation is in `naive`, the kernels in `kernels`.
+"""The kernels ψ of all layers as one Triton launch per stage; the equation is in `naive`.
 
 Kept for the backward pass: e and the output of every stage but the last, in the storage dtype. Normalised and activated
 values, dropout masks and ψ's own input are recomputed.

@@ -30,6 +30,7 @@ class Pool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> Tensor:
         x, width = x.contiguous(), x.shape[1]
+        node_graph, node_ptr = node_graph.contiguous(), node_ptr.contiguous()
         y = x.new_empty(node_ptr.shape[0] - 1, width)
         if len(y):
             gather[(len(y),)](x, node_ptr, y, width, MEAN=pooling == "mean", NODES=NODES, BLOCK_D=power_of_two(width))

@@ -27,7 +27,7 @@ def whole_walk_powers(
     """Some rows of all powers of a graph of at most TILE nodes."""
     graph, block = tl.program_id(0), tl.program_id(1)
     size = tl.load(sizes + graph).to(tl.int32)
-    start = tl.load(starts + graph).to(tl.int32)
+    start = tl.load(starts + graph).to(tl.int64)
     if block * ROWS < size:
         row, column = block * ROWS + tl.arange(0, ROWS), tl.arange(0, TILE)
         inside = (row < size)[:, None] & (column < size)[None, :]
@@ -58,7 +58,7 @@ def walk_powers(
 ):
     graph, block = tl.program_id(0), tl.program_id(1)
     size = tl.load(sizes + graph).to(tl.int32)
-    start = tl.load(starts + graph).to(tl.int32)
+    start = tl.load(starts + graph).to(tl.int64)
     if block * ROWS < size:
         row = block * ROWS + tl.arange(0, ROWS)
         real = row < size
