@@ -84,7 +84,7 @@ def place_nodes(
     tl.store(support_size + row, tl.maximum(length, 1).to(tl.float32), mask=inside)
     tl.store(diagonal + row, tl.where(there, begin + local, pairs - 1), mask=inside)
     if tl.program_id(0) == 0:
-        tl.store(start, tl.zeros([], tl.int64))
+        tl.store(start, 0)
         tl.store(start + 1 + graph, node_start + size, mask=graph < graphs)
         tl.store(sizes + graph, size, mask=graph < graphs)
         tl.store(pair_start + graph, pair_first, mask=graph < graphs)
