@@ -2,7 +2,7 @@
 
     y = Σ_s p_s
 
-The library's reduction takes 10 to 20 µs for the few dozen parts that the passes leave behind, this one 4.
+The library's reduction takes 10 to 20 µs for the few dozen parts that the passes leave behind.
 
 Legend: S parts, M values of each.
 """

@@ -143,7 +143,6 @@ def backward_ffn(
     offset = tl.load(t_shift + columns, mask=real_column, other=0.0)
     sum_g = tl.zeros([BLOCK_D], tl.float32)
     sum_gt = tl.zeros([BLOCK_D], tl.float32)
-    sum_out = tl.zeros([BLOCK_D], tl.float32)
     for start in range(split * BLOCK_N, N, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
@@ -168,7 +167,6 @@ def backward_ffn(
         if DROP:
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         tl.store(gradient_out + kept_place, pull, mask=kept)
-        sum_out += tl.sum(pull, axis=0)
         for hidden in range(0, H, BLOCK_H):
             if H > BLOCK_H:
                 inner = hidden + tl.arange(0, BLOCK_H)
@@ -184,7 +182,6 @@ def backward_ffn(
         sum_gt += tl.sum(passed * standard, axis=0)
     tl.store(t_sums + split * part_stride + columns, sum_g, mask=real_column)
     tl.store(t_sums + split * part_stride + D + columns, sum_gt, mask=real_column)
-    tl.store(t_sums + split * part_stride + 5 * D + columns, sum_out, mask=real_column)
 
 
 @triton.jit
@@ -233,7 +230,6 @@ def backward_projection(
     matrix = tl.load(linear + cell, mask=real_column[:, None] & real_column[None, :], other=0.0)
     sum_first = tl.zeros([BLOCK_D], tl.float32)
     sum_second = tl.zeros([BLOCK_D], tl.float32)
-    sum_out = tl.zeros([BLOCK_D], tl.float32)
     for start in range(split * BLOCK_N, N, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
@@ -252,7 +248,6 @@ def backward_projection(
         if DROP:
             pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
         tl.store(gradient_out + kept_place, pull, mask=kept)
-        sum_out += tl.sum(pull, axis=0)
         back = tl.dot(pull, matrix, input_precision=PRECISION)
         scaler = first[None, :] + root[:, None] * second[None, :]
         tl.store(scaled_kept + kept_place, values * scaler, mask=kept)
@@ -262,7 +257,6 @@ def backward_projection(
         sum_second += tl.sum(product * root[:, None], axis=0)
     tl.store(theta_sums + split * part_stride + columns, sum_first, mask=real_column)
     tl.store(theta_sums + split * part_stride + D + columns, sum_second, mask=real_column)
-    tl.store(theta_sums + split * part_stride + 2 * D + columns, sum_out, mask=real_column)
 
 
 @triton.jit

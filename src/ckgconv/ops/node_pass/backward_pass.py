@@ -24,7 +24,7 @@ from ckgconv.ops.node_pass.options import (
 )
 
 CONVOLVED = 8  # nodes of a tile of the convolution, which has no product here; with 16, values spill out of registers
-SUMS = 6  # Σg, Σ g t̂ of the first norm, ∂θ₁, ∂θ₂, ∂b, ∂b₂; those of the second norm come from other programs
+SUMS = 4  # Σg, Σ g t̂ of the first norm, ∂θ₁, ∂θ₂; those of the second norm come from other programs
 
 
 def backward_pass(

@@ -65,21 +65,21 @@ def field_gradients(
     """Gradients in the order of the fields of each block.
 
     Args:
-        sums, sums_out: [S, L, 6, D] and [S, L, 2, D], parts of sums over nodes.
+        sums, sums_out: [S, L, 4, D] and [S, L, 2, D], parts of sums over nodes.
         narrow, wide: factors of matrices' gradients, [4, L, N, D or more] and [2, L, N, H].
     """
     out_kept, u_kept, projected_kept, scaled_kept = narrow
     hidden_kept, gradient_hidden = wide
     hidden = wide.shape[3]
-    weight, _ = _products(projected_kept, scaled_kept, (width, width), precision)
+    weight, bias = _products(projected_kept, scaled_kept, (width, width), precision)
     weight_in, bias_in = _products(gradient_hidden, u_kept, (hidden, width), precision)
-    weight_out, _ = _products(out_kept, hidden_kept, (width, hidden), precision)
+    weight_out, bias_out = _products(out_kept, hidden_kept, (width, hidden), precision)
     gradients: list[Tensor] = []
     for number, (own, out) in enumerate(zip(summed(sums), summed(sums_out), strict=True)):
-        shift, scale, theta1, theta2, bias, bias_out = own.unbind(0)
+        shift, scale, theta1, theta2 = own.unbind(0)
         shift_out, scale_out = out.unbind(0)
-        gradients += [theta1, theta2, weight[number], bias, scale, shift]
-        gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out, scale_out, shift_out]
+        gradients += [theta1, theta2, weight[number], bias[number], scale, shift]
+        gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out[number], scale_out, shift_out]
     return gradients
 
 
