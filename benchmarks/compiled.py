@@ -25,7 +25,7 @@ from ckgconv.ops.node_pass import backward, forward
 
 WIDTH = 64
 STAGE = {"K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": False, "ACT": True, "SPARES": False}
-STAGE |= {"PRECISION": "tf32", "BLOCK_R": ROWS, "BLOCK_K": WIDTH, "BLOCK_D": WIDTH, "PARTS": 64, "EARLY": True}
+STAGE |= {"PRECISION": "tf32", "BLOCK_R": ROWS, "BLOCK_K": WIDTH, "BLOCK_D": WIDTH, "PARTS": 64}
 FORWARD = {**STAGE, "BIAS": True, "GIVEN": False, "TRACK": True}
 BACKWARD = {**STAGE, "THROUGH_NORM": True}
 NODES = {"D": WIDTH, "PITCH": WIDTH, "PRECISION": "tf32", "DROP": True, "NORM": True, "BLOCK_N": 16, "CHUNK": 8}

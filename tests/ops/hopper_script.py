@@ -26,7 +26,7 @@ NUMBERS = {
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
-STAGE |= {"SPARES": True, "BLOCK_K": TILE, "EARLY": True}
+STAGE |= {"SPARES": True, "BLOCK_K": TILE}
 NODE = {**COMMON, "D": WIDTH, "PITCH": WIDTH, "BLOCK_N": 16, "V_PARTS": 64, "EARLY": True}
 FORWARD = {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}
 BACKWARD = {**STAGE, "THROUGH_NORM": True, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "BLOCK_R": 32}
@@ -42,7 +42,7 @@ STEM = {
 }
 CONVOLUTION = {**NODE, "NORM": True, "CHUNK": 8}
 HEAD = {"D": 128, "H1": 64, "H2": 32, "T": 11, "BLOCK_H1": 64, "BLOCK_H2": 32, "BLOCK_T": 16, "BLOCK_M": 16}
-MATRIX = {"PRECISION": "tf32x3", "PIECE": 32, "SPAN": 1024, "TILE": 64}
+MATRIX = {"PRECISION": "tf32x3", "PIECE": 32, "SPAN": 128, "TILE": 64}
 TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
 # What a kernel is compiled for: constants, options, and the pointers to bfloat16.
 SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")

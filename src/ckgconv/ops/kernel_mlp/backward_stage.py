@@ -4,8 +4,6 @@
     ∂W = Σ drop(G)ᵀ act     ∂b = Σ drop(G)
     g = (drop(G) W) ⊙ act'  gradient behind the norm of x, with its sums Σg = ∂β and Σ g x̂ = ∂γ
 
-Whole tiles, and the one at the end that is not, are compiled apart: masks are a tenth of a stage's instructions.
-
 Legend: L groups, R rows, K channels in, D channels out, S parts.
 """
 
@@ -14,86 +12,8 @@ Legend: L groups, R rows, K channels in, D channels out, S parts.
 import triton
 import triton.language as tl
 
-from ckgconv.ops.kernel_mlp.kernels import cells, dropped, row_weights
-from ckgconv.ops.parts import TINY, gelu_and_slope, group_start, read_moments, read_sums, wait_for_last
-
-
-@triton.jit
-def backward_tile(
-    g,
-    y,
-    carry,
-    x,
-    gx,
-    row_weight,
-    slope_y,
-    factor_y,
-    constant,
-    slope_x,
-    moved,
-    matrix,
-    seed_value,
-    threshold,
-    factor,
-    dropped_rows,
-    start,
-    rows,
-    gradient_linear,
-    gradient_bias,
-    sum_g,
-    sum_gx,
-    D: tl.constexpr,
-    K_PITCH: tl.constexpr,
-    D_PITCH: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    ACT: tl.constexpr,
-    THROUGH_NORM: tl.constexpr,
-    PLAIN: tl.constexpr,
-    ADD_CARRY: tl.constexpr,
-    WRITE_CARRY: tl.constexpr,
-    DROP: tl.constexpr,
-    SPARES: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_R: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    WHOLE: tl.constexpr,
-):
-    """g of some rows, and the four sums with those of the tile added."""
-    storage = gx.dtype.element_ty
-    row = start + tl.arange(0, BLOCK_R)
-    inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
-    target, inside = cells(row, outer, rows, D_PITCH, WHOLE)
-    pull = tl.load(g + target, mask=inside, other=0.0).to(tl.float32)
-    if THROUGH_NORM:
-        shared = tl.load(y + target, mask=inside, other=0.0).to(tl.float32) * factor_y[None, :] + constant[None, :]
-        if WEIGHTED:
-            shared *= row_weights(row_weight, row, row < rows, WEIGHTED)[:, None]
-        pull = pull * slope_y[None, :] + shared
-        if not WHOLE:
-            pull = tl.where((row < rows)[:, None], pull, 0.0)
-    if D_PITCH > D:
-        # Whoever wrote the gradient of the output may have left something behind the channels.
-        pull = tl.where((outer < D)[None, :], pull, 0.0)
-    if ADD_CARRY:
-        pull += tl.load(carry + target, mask=inside, other=0.0).to(tl.float32)
-    if WRITE_CARRY:
-        tl.store(carry + target, pull.to(storage), mask=inside)
-    if DROP:
-        pull = dropped(pull, seed_value, row, threshold, factor, dropped_rows, SPARES, BLOCK_R, BLOCK_D)
-    if not PLAIN:
-        gradient_bias += pull
-    pulled = pull.to(storage)
-    place, there = cells(row, inner, rows, K_PITCH, WHOLE)
-    values = tl.load(x + place, mask=there, other=0.0).to(tl.float32)
-    active = values * slope_x[None, :] + moved[None, :]
-    back = tl.dot(pulled, matrix, input_precision=PRECISION)
-    if ACT:
-        active, slope = gelu_and_slope(active, back, storage == tl.bfloat16)
-        back = back * slope
-    gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
-    tl.store(gx + place, back.to(storage), mask=there)
-    return gradient_linear, gradient_bias, sum_g + back, sum_gx + back * values
+from ckgconv.ops.kernel_mlp.kernels import dropped, row_weights
+from ckgconv.ops.parts import TINY, gelu_and_slope, group_start, read_moments, read_sums
 
 
 @triton.jit
@@ -143,22 +63,12 @@ def backward_stage(
     BLOCK_K: tl.constexpr,
     BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
-    EARLY: tl.constexpr,
 ):
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
+    rows = tl.load(filled).to(tl.int32)
     inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
     storage = gx.dtype.element_ty
-    gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
-    beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
-    cell = outer[:, None] * K + inner[None, :]
-    real_cell = (outer < D)[:, None] & (inner < K)[None, :]
-    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
-    wait_for_last(EARLY)
-    rows = tl.load(filled).to(tl.int32)
-    slope_y = tl.zeros([BLOCK_D], tl.float32)
-    factor_y = tl.zeros([BLOCK_D], tl.float32)
-    constant = tl.zeros([BLOCK_D], tl.float32)
     if THROUGH_NORM:
         total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
         root_y = 1.0 / tl.sqrt(variance_y + epsilon)
@@ -170,6 +80,11 @@ def backward_stage(
         constant = -slope_y * sum_y / tl.maximum(total_y, TINY) - mean_y * factor_y
     _, mean, variance = read_moments(x_moments + group * K, groups * K, K, inner)
     root = 1.0 / tl.sqrt(variance + epsilon)
+    gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
+    beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
+    cell = outer[:, None] * K + inner[None, :]
+    real_cell = (outer < D)[:, None] & (inner < K)[None, :]
+    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
     g += group_start(group, group_stride)
     y += group_start(group, group_stride)
     carry += group_start(group, group_stride)
@@ -183,104 +98,48 @@ def backward_stage(
     sum_gx = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     slope_x = gamma * root
     moved = beta - mean * slope_x
-    # Where ∂b is summed as well, the compiler would compute G twice, for two distributions over threads.
-    whole = rows
-    if PLAIN:
-        whole = rows // BLOCK_R * BLOCK_R
-    for start in range(split * BLOCK_R, whole, splits * BLOCK_R):
-        gradient_linear, gradient_bias, sum_g, sum_gx = backward_tile(
-            g,
-            y,
-            carry,
-            x,
-            gx,
-            row_weight,
-            slope_y,
-            factor_y,
-            constant,
-            slope_x,
-            moved,
-            matrix,
-            seed_value,
-            threshold,
-            factor,
-            dropped_rows,
-            start,
-            rows,
-            gradient_linear,
-            gradient_bias,
-            sum_g,
-            sum_gx,
-            D,
-            K_PITCH,
-            D_PITCH,
-            WEIGHTED,
-            ACT,
-            THROUGH_NORM,
-            PLAIN,
-            ADD_CARRY,
-            WRITE_CARRY,
-            DROP,
-            SPARES,
-            PRECISION,
-            BLOCK_R,
-            BLOCK_K,
-            BLOCK_D,
-            WHOLE=PLAIN,
-        )
-    total_bias, total_g, total_gx = tl.sum(gradient_bias, axis=0), tl.sum(sum_g, axis=0), tl.sum(sum_gx, axis=0)
-    if (whole < rows) & (whole // BLOCK_R % splits == split):
-        # Loaded again, rather than kept in registers through the loop.
-        matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
-        gradient_linear, more_bias, more_g, more_gx = backward_tile(
-            g,
-            y,
-            carry,
-            x,
-            gx,
-            row_weight,
-            slope_y,
-            factor_y,
-            constant,
-            slope_x,
-            moved,
-            matrix,
-            seed_value,
-            threshold,
-            factor,
-            dropped_rows,
-            whole,
-            rows,
-            gradient_linear,
-            tl.zeros([BLOCK_R, BLOCK_D], tl.float32),
-            tl.zeros([BLOCK_R, BLOCK_K], tl.float32),
-            tl.zeros([BLOCK_R, BLOCK_K], tl.float32),
-            D,
-            K_PITCH,
-            D_PITCH,
-            WEIGHTED,
-            ACT,
-            THROUGH_NORM,
-            PLAIN,
-            ADD_CARRY,
-            WRITE_CARRY,
-            DROP,
-            SPARES,
-            PRECISION,
-            BLOCK_R,
-            BLOCK_K,
-            BLOCK_D,
-            WHOLE=False,
-        )
-        total_bias += tl.sum(more_bias, axis=0)
-        total_g += tl.sum(more_g, axis=0)
-        total_gx += tl.sum(more_gx, axis=0)
+    for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
+        row = start + tl.arange(0, BLOCK_R)
+        real = row < rows
+        target = row[:, None] * D_PITCH + outer[None, :]
+        inside = real[:, None] & (outer < D_PITCH)[None, :]
+        pull = tl.load(g + target, mask=inside, other=0.0).to(tl.float32)
+        if THROUGH_NORM:
+            shared = tl.load(y + target, mask=inside, other=0.0).to(tl.float32) * factor_y[None, :] + constant[None, :]
+            if WEIGHTED:
+                shared *= row_weights(row_weight, row, real, WEIGHTED)[:, None]
+            pull = tl.where(real[:, None], pull * slope_y[None, :] + shared, 0.0)
+        if D_PITCH > D:
+            # Whoever wrote the gradient of the output may have left something behind the channels.
+            pull = tl.where((outer < D)[None, :], pull, 0.0)
+        if ADD_CARRY:
+            pull += tl.load(carry + target, mask=inside, other=0.0).to(tl.float32)
+        if WRITE_CARRY:
+            tl.store(carry + target, pull.to(storage), mask=inside)
+        if DROP:
+            pull = dropped(pull, seed_value, row, threshold, factor, dropped_rows, SPARES, BLOCK_R, BLOCK_D)
+        if not PLAIN:
+            gradient_bias += pull
+        pulled = pull.to(storage)
+        place = row[:, None] * K_PITCH + inner[None, :]
+        there = real[:, None] & (inner < K_PITCH)[None, :]
+        values = tl.load(x + place, mask=there, other=0.0).to(tl.float32)
+        active = values * slope_x[None, :] + moved[None, :]
+        back = tl.dot(pulled, matrix, input_precision=PRECISION)
+        if ACT:
+            active, slope = gelu_and_slope(active, back, storage == tl.bfloat16)
+            back = back * slope
+        gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
+        tl.store(gx + place, back.to(storage), mask=there)
+        sum_g += back
+        sum_gx += back * values
     parts = split * part_stride
     tl.store(linear_parts + parts + group * D * K + cell, gradient_linear, mask=real_cell)
     if not PLAIN:
-        tl.store(bias_parts + parts + group * D + outer, total_bias, mask=outer < D)
+        tl.store(bias_parts + parts + group * D + outer, tl.sum(gradient_bias, axis=0), mask=outer < D)
     else:
         tl.store(bias_parts + parts + group * D + outer, tl.zeros([BLOCK_D], tl.float32), mask=outer < D)
-    total_gx = (total_gx - mean * total_g) * root
+    total_g = tl.sum(sum_g, axis=0)
+    total_gx = (tl.sum(sum_gx, axis=0) - mean * total_g) * root
     tl.store(gx_sums + parts + group * K + inner, total_g, mask=inner < K)
     tl.store(gx_sums + parts + groups * K + group * K + inner, total_gx, mask=inner < K)

@@ -2,9 +2,10 @@
 
 Input gradient      ∂x = Σ_l γ_l ρ ( g_l - w/W Σg_l - w/W x̂ Σ g_l x̂ ) + G_l
 
-In a stage (`forward_stage`, `backward_stage`) a program owns one group and every S-th tile of its rows: W, loaded
-before the launch in front has ended, stays on chip, and sums over rows leave as S parts that the next kernel adds up,
-in a fixed order. So no sum needs a launch of its own, and runs repeat bit for bit.
+In a stage (`forward_stage`, `backward_stage`) a program owns one group and every S-th tile of its rows: W stays
+on chip, and sums over rows leave as S parts that the next kernel adds up, in a fixed order. So no sum needs a launch
+of its own, and runs repeat bit for bit. Programs that begin before the stage in front has ended gain nothing here: a
+stage fills the device.
 
 Rows of a tensor lie `pitch` entries apart, and what lies between the channels and the pitch is zero everywhere.
 
@@ -34,15 +35,6 @@ def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
         return tl.load(row_weight + row, mask=real, other=0.0).to(tl.float32)
     else:
         return real.to(tl.float32)
-
-
-@triton.jit
-def cells(row, columns, rows, PITCH: tl.constexpr, WHOLE: tl.constexpr):
-    """[ROWS, COLUMNS] where the entries of a tile lie, and whether they do: all rows where it is WHOLE."""
-    there = (columns < PITCH)[None, :]
-    if not WHOLE:
-        there = (row < rows)[:, None] & there
-    return row[:, None] * PITCH + columns[None, :], there
 
 
 @triton.jit

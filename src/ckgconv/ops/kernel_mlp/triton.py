@@ -19,7 +19,6 @@ from torch.nn import functional as F
 from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import (
     block,
-    early_launch,
     launch,
     pitch,
     power_of_two,
@@ -272,7 +271,6 @@ def _forward(
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
             **options,
-            **early_launch(x),
         )
         # In evaluation nothing is kept for a backward pass.
         outputs = [y] if moments is None else [*outputs, y]
@@ -353,7 +351,6 @@ def _backward(
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
             **options,
-            **early_launch(x),
         )
     with beside(parts):
         sums = summed(parts).split([size for each in sizes for size in each])

@@ -141,7 +141,6 @@ class Stem(torch.autograd.Function):
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
-            EARLY=False,
             **options,
         )
         e = torch.empty_like(features)
@@ -245,7 +244,6 @@ class Stem(torch.autograd.Function):
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
-            EARLY=False,
             **options,
         )
         with beside(parts):
