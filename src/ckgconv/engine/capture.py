@@ -2,9 +2,9 @@
 
 The batches of an epoch lie on the device as a table of graph numbers. A step works on a batch that lies ready in one
 of two slots, while another stream assembles the batch of the next step into the other: supports and targets are many
-small launches, and walks run beside the node pass, which leaves most of the device idle. Two graphs, one per
-direction, are replayed in turn, and where steps are short a graph of eight of them; a counter on the device says which
-row is next.
+small launches, and walks run beside the node pass, which leaves most of the device idle. One graph assembles the first
+batch of an epoch; two, one per direction, are then replayed in turn, and where steps are short a graph of eight of
+them; a counter on the device says which row is next.
 
 A step that has been captured cannot change: batches that do not fit its capacity are refused, and the caller captures
 anew.
@@ -13,6 +13,7 @@ anew.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -81,7 +82,7 @@ class Replay:
         self.table[:-1] = batches.to(self.table.device)
         self.counter.zero_()
         self._show(batches, 0)
-        _copy(self.slots[0], self._sample(self.counter))
+        self.first.replay()
         step = 0
         while step < batches.shape[0]:
             if self.stretch is not None and step + STRETCH <= batches.shape[0]:
@@ -137,19 +138,23 @@ class Replay:
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.synchronize()
         pool = torch.cuda.graph_pool_handle()
-        self.graphs = [self._graph(pool, [slot]) for slot in (0, 1)]
+        self.first = self._graph(pool, lambda: _copy(self.slots[0], self._sample(self.counter)))
+        self.graphs = [self._graph(pool, partial(self._steps, [slot])) for slot in (0, 1)]
         # Steps that read from the host wait for it one by one.
         if self.window is None and self.capacity.pairs <= SHORT_PAIRS and self.table.shape[0] > STRETCH:
-            self.stretch = self._graph(pool, [0, 1] * (STRETCH // 2))
+            self.stretch = self._graph(pool, partial(self._steps, [0, 1] * (STRETCH // 2)))
         _restore(learner, kept)
         torch.cuda.set_rng_state(generator, learner.fabric.device)
 
-    def _graph(self, pool: Any, slots: list[int]) -> torch.cuda.CUDAGraph:
-        """A step on each of the slots."""
+    def _steps(self, slots: list[int]) -> None:
+        for slot in slots:
+            self._step(slot)
+
+    def _graph(self, pool: Any, launches: Callable[[], object]) -> torch.cuda.CUDAGraph:
+        """The launches as a graph."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=pool):
-            for slot in slots:
-                self._step(slot)
+            launches()
         return graph
 
 
