@@ -74,9 +74,9 @@ CASES = {
     "convolution backward, bf16": (backward.backward_convolution, CONVOLUTION, EIGHT, SHORT[-2:]),
     "ffn": (forward.forward_ffn, {**NODE, "GIVEN": False, "TRACK": True, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
     "ffn backward": (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
-    "matrix": (
-        gradients.matrix_gradient,
-        {**MATRIX, "A": 2 * WIDTH, "B": WIDTH, "A_PITCH": 2 * WIDTH, "B_PITCH": WIDTH},
+    "matrices": (
+        gradients.matrix_gradients,
+        {**MATRIX, "D": WIDTH, "H": 2 * WIDTH, "PITCH": WIDTH, "SQUARE": 4, "OBLONG": 6},
         {"num_warps": 4, "num_stages": 3},
         (),
     ),

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.engine.batches import training_batches
-from ckgconv.engine.capture import Replay, padded_table
+from ckgconv.engine.capture import Replay, Work, padded_table
 from ckgconv.engine.captured import training_replay, training_work
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.loop import targets, train_epoch
@@ -73,11 +73,11 @@ def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
     table = padded_table(graphs[torch.randperm(len(graphs))], learner.recipe.batch_size)[:steps]
     source = source_of(learner)
     learner.model.train()
-    parts: dict[str, Callable[[Sample], Tensor]] = {
-        "data": lambda sample: sample.target.float().sum(),
-        "forward": lambda sample: _forward(learner, sample).detach(),
-        "backward": lambda sample: _backward(learner, sample),
-        "step": lambda sample: training_work(learner, sample),
+    parts: dict[str, Work] = {
+        "data": lambda sample, keep: keep(sample.target.float().sum()),
+        "forward": lambda sample, keep: keep(_forward(learner, sample).detach()),
+        "backward": lambda sample, keep: keep(_backward(learner, sample)),
+        "step": partial(training_work, learner),
     }
     times = {}
     for name, work in parts.items():

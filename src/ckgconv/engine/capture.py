@@ -4,7 +4,7 @@ The batches of an epoch lie on the device as a table of graph numbers. A step wo
 of two slots, while another stream assembles the batch of the next step into the other: supports and targets are many
 small launches, and walks run beside the node pass, which leaves most of the device idle. One graph assembles the first
 batch of an epoch; two, one per direction, are then replayed in turn, and where steps are short a graph of eight of
-them; a counter on the device says which row is next.
+them. Counters on the device say which row is next, one for either stream: neither waits for the other's.
 
 A step that has been captured cannot change: batches that do not fit its capacity are refused, and the caller captures
 anew.
@@ -24,7 +24,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.static import Sample, Source
 from ckgconv.ops.assembly import Capacity
-from ckgconv.ops.beside import overlapping
+from ckgconv.ops.beside import beside, overlapping
 
 WARM_UPS = 2
 SIDES = 4  # streams of launches beside a step
@@ -34,6 +34,10 @@ SHORT_PAIRS = 2**17  # pairs of a step that is so short
 SLACK = 1.05
 
 
+Keep = Callable[[Tensor], None]
+Work = Callable[[Sample, Keep], None]
+
+
 class Replay:
     """`work` on each of a table of batches.
 
@@ -41,10 +45,10 @@ class Replay:
         source: of samples; model and data are on a GPU.
         batches: [S, B] graph numbers on the host, -1 for none; others of the same shape may follow.
         split: whose targets the samples carry.
-        work: from a sample to a value of fixed shape, kept for every step.
+        work: on a sample; hands on a value of fixed shape, which is kept for every step, as soon as it has it.
     """
 
-    def __init__(self, source: Source, batches: Tensor, split: str, work: Callable[[Sample], Tensor]) -> None:
+    def __init__(self, source: Source, batches: Tensor, split: str, work: Work) -> None:
         learner = source.learner
         self.source = source
         self.split = split
@@ -53,7 +57,8 @@ class Replay:
         steps, width = batches.shape
         device = learner.fabric.device
         self.table = torch.full((steps + 1, width), -1, device=device)
-        self.counter = torch.zeros(1, dtype=torch.int64, device=device)
+        self.counter = torch.zeros(1, dtype=torch.int64, device=device)  # the batch of this step
+        self.upcoming = torch.zeros_like(self.counter)  # the batch that is assembled
         self.sides = [torch.cuda.Stream(device) for _ in range(SIDES)]
         self.assembly = torch.cuda.Stream(device)
         self.table[:steps] = batches.to(device)
@@ -63,7 +68,7 @@ class Replay:
         self.stretch: torch.cuda.CUDAGraph | None = None
         try:
             with _any_algorithm(learner.model.sums_in_order):
-                self.slots = [self._sample(self.counter), self._sample(self.counter)]
+                self.slots = [self._sample(), self._sample()]
                 self._capture()
         except torch.OutOfMemoryError as error:
             raise InputError(
@@ -80,7 +85,6 @@ class Replay:
         """Values [S, …] of all steps."""
         require(self.fits(batches), "The batches do not fit the captured step: capture it anew for them.")
         self.table[:-1] = batches.to(self.table.device)
-        self.counter.zero_()
         self._show(batches, 0)
         self.first.replay()
         step = 0
@@ -94,8 +98,8 @@ class Replay:
                 step += 1
         return self.values.clone()
 
-    def _sample(self, row: Tensor) -> Sample:
-        numbers = self.table.index_select(0, row).squeeze(0)
+    def _sample(self) -> Sample:
+        numbers = self.table.index_select(0, self.upcoming).squeeze(0)
         if self.window is None:
             return self.source.sample(self.source.learner.data, numbers, self.capacity, self.split)
         inside = torch.where(numbers >= 0, torch.arange(numbers.shape[0], device=numbers.device), -1)
@@ -114,15 +118,30 @@ class Replay:
         def assemble() -> None:
             self.assembly.wait_event(begin)
             with torch.cuda.stream(self.assembly), torch.autocast("cuda", enabled=False):
-                _copy(self.slots[1 - slot], self._sample(self.counter + 1))
+                self._assemble(1 - slot)
 
         with overlapping(self.sides, assemble):
-            value = self.work(self.slots[slot])
+            self.work(self.slots[slot], self._keep)
+        main.wait_stream(self.assembly)
+
+    def _assemble(self, slot: int) -> None:
+        """Fill a slot with the upcoming batch."""
+        _copy(self.slots[slot], self._sample())
+        self.upcoming.add_(1)
+
+    def _keep(self, value: Tensor) -> None:
+        """Of the current step, beside it."""
         if not self.values.numel():
             self.values = value.new_zeros(self.table.shape[0] - 1, *value.shape)
-        self.values.index_copy_(0, self.counter, value.unsqueeze(0))
-        main.wait_stream(self.assembly)
-        self.counter.add_(1)
+        with beside(value):
+            self.values.index_copy_(0, self.counter, value.unsqueeze(0))
+            self.counter.add_(1)
+
+    def _begin(self) -> None:
+        """Fill the first slot with the first batch."""
+        self.counter.zero_()
+        self.upcoming.zero_()
+        self._assemble(0)
 
     def _capture(self) -> None:
         """One graph per slot and one of many steps, after steps that compile kernels and whose effects are undone."""
@@ -133,12 +152,12 @@ class Replay:
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(WARM_UPS):
-                self.counter.zero_()
+                self._begin()
                 self._step(0)
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.synchronize()
         pool = torch.cuda.graph_pool_handle()
-        self.first = self._graph(pool, lambda: _copy(self.slots[0], self._sample(self.counter)))
+        self.first = self._graph(pool, self._begin)
         self.graphs = [self._graph(pool, partial(self._steps, [slot])) for slot in (0, 1)]
         # Steps that read from the host wait for it one by one.
         if self.window is None and self.capacity.pairs <= SHORT_PAIRS and self.table.shape[0] > STRETCH:

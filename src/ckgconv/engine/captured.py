@@ -1,12 +1,13 @@
 """What is captured: the training step and the evaluation step of a learner."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from ckgconv.data.packed import SPLITS, ragged
-from ckgconv.engine.capture import Replay, padded_table
+from ckgconv.engine.capture import Keep, Replay, padded_table
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.optim import update
 from ckgconv.engine.static import Sample, Source, source_of
@@ -60,13 +61,13 @@ def training_replay(learner: Learner, table: Tensor) -> Replay:
 
 
 def _replay(
-    learner: Learner, name: str, split: str, table: Tensor, work: Callable[[Learner, Sample], Tensor]
+    learner: Learner, name: str, split: str, table: Tensor, work: Callable[[Learner, Sample, Keep], None]
 ) -> Replay:
     """The captured step of that name, captured anew where it does not exist or does not fit."""
     replay: Replay | None = learner.replays.get(name)
     if replay is None or not replay.fits(table):
         learner.replays.pop(name, None)
-        replay = Replay(shared_source(learner), table, split, lambda sample: work(learner, sample))
+        replay = Replay(shared_source(learner), table, split, partial(work, learner))
         learner.replays[name] = replay
     return replay
 
@@ -78,16 +79,16 @@ def shared_source(learner: Learner) -> Source:
     return source
 
 
-def training_work(learner: Learner, sample: Sample) -> Tensor:
-    """Forward, backward, clipping, update; the loss."""
+def training_work(learner: Learner, sample: Sample, keep: Keep) -> None:
+    """Forward, backward, clipping, update; keeps the loss."""
     learner.optimizer.zero_grad(set_to_none=True)
     loss = learner.loss(learner.forward(sample.batch), sample.target)
+    keep(loss.detach())
     loss.backward()
     together()
     update(learner.model, learner.optimizer, learner.recipe)
-    return loss.detach()
 
 
-def evaluation_work(learner: Learner, sample: Sample) -> Tensor:
-    """Predictions [B, T] or [N, T]."""
-    return learner.predicted(sample.batch)
+def evaluation_work(learner: Learner, sample: Sample, keep: Keep) -> None:
+    """Keeps predictions [B, T] or [N, T]."""
+    keep(learner.predicted(sample.batch))

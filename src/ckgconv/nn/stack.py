@@ -16,7 +16,7 @@ from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.kernel import GivenKernels, Kernel, only_real
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.beside import has_room, together
+from ckgconv.ops.beside import beside, has_room, together
 from ckgconv.ops.fused import draw_seed, fits, fused
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.total import several_processes
@@ -34,13 +34,15 @@ def run_blocks(
         for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
         return h
+    with beside():  # `together`, below, waits for it
+        seed = draw_seed(h.device) if blocks[0].training else None
     if isinstance(kernel, Kernel) and kernel.constraint == "none" and kernel.runs_fused(pair_features):
         stacked = kernel.all_layers(pair_features, pairs)
     else:
         stacked = only_real(torch.stack([psi.stored for psi in kernel(pair_features, pairs)]), pairs)
     together()
     has_room()
-    return _fused_blocks(blocks, h, stacked, batch)
+    return _fused_blocks(blocks, h, stacked, batch, seed)
 
 
 def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool:
@@ -55,7 +57,9 @@ def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool
     return fits(h, pairs.num_pairs, h.shape[1])
 
 
-def _fused_blocks(blocks: Sequence[CKGConvBlock], h: Tensor, psi: Tensor, batch: GraphBatch) -> Tensor:
+def _fused_blocks(
+    blocks: Sequence[CKGConvBlock], h: Tensor, psi: Tensor, batch: GraphBatch, seed: Tensor | None
+) -> Tensor:
     from ckgconv.ops.node_pass import triton as kernels
 
     lists = support_lists(batch)
@@ -63,9 +67,9 @@ def _fused_blocks(blocks: Sequence[CKGConvBlock], h: Tensor, psi: Tensor, batch:
     norms: list[Any] = [norm for block in blocks for norm in (block.convolution_norm, block.ffn_norm)]
     running = [norm.running for norm in norms]
     filled, epsilon = batch.node_filled, norms[0].epsilon
-    if not blocks[0].training:
+    if seed is None:
         return kernels.evaluated_node_pass(h, psi, lists, fields, running, filled, epsilon)
-    seed, dropout = draw_seed(h.device), blocks[0].dropout
+    dropout = blocks[0].dropout
     h, _ = kernels.node_pass(h, psi, lists, fields, running, norms[0].momentum, filled, seed, dropout, epsilon)
     return h
 

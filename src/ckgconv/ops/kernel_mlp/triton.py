@@ -352,8 +352,6 @@ def _backward(
             PARTS=power_of_two(splits),
             **options,
         )
-    with beside(parts):
-        sums = summed(parts).split([size for each in sizes for size in each])
     gradient_x = torch.empty_like(x)
     input_gradient[(-(-rows // ROWS),)](
         pull,
@@ -376,6 +374,9 @@ def _backward(
         BLOCK_R=ROWS,
         BLOCK_K=block(channels),
     )
+    # After the launches that somebody waits for: these programs would be in front of them.
+    with beside(parts):
+        sums = summed(parts).split([size for each in sizes for size in each])
     return gradient_x[:, :channels], _field_gradients(sums, stages)
 
 

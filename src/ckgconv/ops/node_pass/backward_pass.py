@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ckgconv.ops.beside import beside
 from ckgconv.ops.fused import block, early_launch, pitch, power_of_two
 from ckgconv.ops.node_pass.backward import backward_convolution, backward_ffn, backward_projection, norm_sums
 from ckgconv.ops.node_pass.gradients import PIECE, field_gradients
@@ -152,6 +151,5 @@ def backward_pass(
             NORM=number > 0,
         )
         incoming = pull
-    with beside(sums, sums_out, narrow, wide):
-        gradients = field_gradients(sums, sums_out, narrow, wide, width, settings.precision)
+    gradients = field_gradients(sums, sums_out, narrow, wide, width, settings.precision)
     return pull, gradient_psi[..., :width], gradients

@@ -3,22 +3,27 @@
     ∂W = Σ_n g_n h_nᵀ        ∂b = Σ_n g_n
 
 Both factors of each matrix's gradient are there for all blocks. A program owns a tile of one matrix and some of the
-nodes: the library's products take one program for each matrix, and 50 µs for what are a few million operations.
+nodes, and all matrices are one launch: the library takes one program and 50 µs for each matrix of a few million
+operations. The launch stands in the main chain, where it takes 10 µs. Beside the pairs pass, which fills the device to
+the last program, it kept some of those waiting, and cost 45 µs.
 
 Legend: L blocks, N nodes (a multiple of `PIECE`), D width, H hidden width, A and B channels of two factors, S parts.
 """
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
 
+from math import prod
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
+from ckgconv.ops.beside import beside
 from ckgconv.ops.sums import summed
 
 PIECE = 32  # nodes at once
-SPAN = 128  # nodes of a program: with 1,024, ten programs took 0.35 ms of a ZINC step
+SPAN = 128  # nodes of a program
 TILE = 64  # channels of a program, of either factor
 
 
@@ -30,6 +35,7 @@ def matrix_gradient(
     bias_parts,
     part_stride,
     nodes,
+    tile,
     A: tl.constexpr,
     B: tl.constexpr,
     A_PITCH: tl.constexpr,
@@ -40,7 +46,7 @@ def matrix_gradient(
     TILE: tl.constexpr,
 ):
     """Parts [L, A, B] of Σ g hᵀ and [L, A] of Σ g; rows of both factors are written, and finite, up to N."""
-    layer, tile, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    layer, split = tl.program_id(0), tl.program_id(2)
     tiles = tl.cdiv(B, TILE)
     a = tile // tiles * TILE + tl.arange(0, TILE)
     b = tile % tiles * TILE + tl.arange(0, TILE)
@@ -60,6 +66,90 @@ def matrix_gradient(
         tl.store(bias_parts + part + layer * A + a, tl.sum(sums, axis=0), mask=a < A)
 
 
+@triton.jit
+def matrix_gradients(
+    projected,
+    scaled,
+    gradient_hidden,
+    u,
+    out,
+    hidden,
+    weight,
+    bias,
+    weight_in,
+    bias_in,
+    weight_out,
+    bias_out,
+    part_stride,
+    nodes,
+    D: tl.constexpr,
+    H: tl.constexpr,
+    PITCH: tl.constexpr,
+    SQUARE: tl.constexpr,
+    OBLONG: tl.constexpr,
+    PRECISION: tl.constexpr,
+    PIECE: tl.constexpr,
+    SPAN: tl.constexpr,
+    TILE: tl.constexpr,
+):
+    """Of the three matrices of every block: the SQUARE tiles of one, then the OBLONG ones of each other."""
+    tile = tl.program_id(1)
+    if tile < SQUARE:
+        matrix_gradient(
+            projected,
+            scaled,
+            weight,
+            bias,
+            part_stride,
+            nodes,
+            tile,
+            D,
+            D,
+            PITCH,
+            PITCH,
+            PRECISION,
+            PIECE,
+            SPAN,
+            TILE,
+        )
+    elif tile < SQUARE + OBLONG:
+        matrix_gradient(
+            gradient_hidden,
+            u,
+            weight_in,
+            bias_in,
+            part_stride,
+            nodes,
+            tile - SQUARE,
+            H,
+            D,
+            H,
+            PITCH,
+            PRECISION,
+            PIECE,
+            SPAN,
+            TILE,
+        )
+    else:
+        matrix_gradient(
+            out,
+            hidden,
+            weight_out,
+            bias_out,
+            part_stride,
+            nodes,
+            tile - SQUARE - OBLONG,
+            D,
+            H,
+            PITCH,
+            H,
+            PRECISION,
+            PIECE,
+            SPAN,
+            TILE,
+        )
+
+
 def field_gradients(
     sums: Tensor, sums_out: Tensor, narrow: Tensor, wide: Tensor, width: int, precision: str
 ) -> list[Tensor]:
@@ -69,41 +159,45 @@ def field_gradients(
         sums, sums_out: [S, L, 4, D] and [S, L, 2, D], parts of sums over nodes.
         narrow, wide: factors of matrices' gradients, [4, L, N, D or more] and [2, L, N, H].
     """
-    out_kept, u_kept, projected_kept, scaled_kept = narrow
-    hidden_kept, gradient_hidden = wide
-    (layers, rows, hidden), device = hidden_kept.shape, wide.device
-    factors = [(projected_kept, scaled_kept), (gradient_hidden, u_kept), (out_kept, hidden_kept)]
-    shapes = [(width, width), (hidden, width), (width, hidden)]
-    sizes = [size for left, right in shapes for size in (layers * left * right, layers * left)]
-    parts = torch.empty(-(-rows // SPAN), sum(sizes), device=device)
-    places = parts.split(sizes, dim=1)
-    for number, ((left, right), (a, b)) in enumerate(zip(factors, shapes, strict=True)):
-        matrix_gradient[(layers, -(-a // TILE) * -(-b // TILE), len(parts))](
-            left,
-            right,
-            places[2 * number],
-            places[2 * number + 1],
-            parts.stride(0),
-            rows,
-            A=a,
-            B=b,
-            A_PITCH=left.shape[2],
-            B_PITCH=right.shape[2],
-            PRECISION=precision,
-            PIECE=PIECE,
-            SPAN=SPAN,
-            TILE=TILE,
-            num_stages=3,
-        )
-    totals = summed(parts).split(sizes)
-    weight, weight_in, weight_out = (
-        total.view(layers, *shape) for total, shape in zip(totals[::2], shapes, strict=True)
+    out, u, projected, scaled = narrow
+    hidden, gradient_hidden = wide
+    layers, rows, inner = hidden.shape
+    shapes = [(width, width), (width,), (inner, width), (inner,), (width, inner), (width,)]
+    sizes = [layers * prod(shape) for shape in shapes]
+    parts = torch.empty(-(-rows // SPAN), sum(sizes), device=wide.device)
+    square = (-(-width // TILE)) ** 2
+    oblong = -(-width // TILE) * -(-inner // TILE)
+    matrix_gradients[(layers, square + 2 * oblong, len(parts))](
+        projected,
+        scaled,
+        gradient_hidden,
+        u,
+        out,
+        hidden,
+        *parts.split(sizes, dim=1),
+        parts.stride(0),
+        rows,
+        D=width,
+        H=inner,
+        PITCH=narrow.shape[3],
+        SQUARE=square,
+        OBLONG=oblong,
+        PRECISION=precision,
+        PIECE=PIECE,
+        SPAN=SPAN,
+        TILE=TILE,
+        num_stages=3,
     )
-    bias, bias_in, bias_out = (total.view(layers, -1) for total in totals[1::2])
+    with beside(parts, sums, sums_out):
+        totals = summed(parts).split(sizes)
+        own_sums, out_sums = summed(sums), summed(sums_out)
+    weight, bias, weight_in, bias_in, weight_out, bias_out = (
+        total.view(layers, *shape) for total, shape in zip(totals, shapes, strict=True)
+    )
     gradients: list[Tensor] = []
-    for number, (own, out) in enumerate(zip(summed(sums), summed(sums_out), strict=True)):
+    for number, (own, following) in enumerate(zip(own_sums, out_sums, strict=True)):
         shift, scale, theta1, theta2 = own.unbind(0)
-        shift_out, scale_out = out.unbind(0)
+        shift_out, scale_out = following.unbind(0)
         gradients += [theta1, theta2, weight[number], bias[number], scale, shift]
         gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out[number], scale_out, shift_out]
     return gradients
