@@ -1,7 +1,8 @@
 """A grid of recipes × seeds, each a run that is kept and resumed: what the ablations share.
 
 Runs are kept by recipe, not by study: the published recipe, which is a row of nearly every table, is trained once.
-A shortened protocol (`--epochs`) shortens the warm-up by the same factor and says so in the title of its column.
+A shortened protocol (`--epochs`) shortens the warm-up by the same factor and says so in the title of its column. Of a
+finished run its record.json is enough: tables can be made again on a machine that trained none of it.
 
 Legend: V variants, S seeds.
 """
@@ -21,6 +22,7 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ckgconv.checks import require
 from ckgconv.data import load
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe
@@ -93,6 +95,14 @@ def _side_by_side(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], opt
 
 def _record(recipe: Recipe, seed: int, options: Options, keep: Path) -> dict[str, Any]:
     folder = keep / f"{recipe.data.name}-{digest(recipe)}-{recipe.training.epochs}-{seed}"
+    finished = finished_record(folder)
+    if finished is not None:
+        require(
+            finished["precision"] == options.precision,
+            f"{folder} was trained with precision {finished['precision']}, not {options.precision}: "
+            f"give --precision {finished['precision']}, or another folder with --keep.",
+        )
+        return finished
     return train(
         recipe,
         seed,
@@ -102,6 +112,15 @@ def _record(recipe: Recipe, seed: int, options: Options, keep: Path) -> dict[str
         precision=options.precision,
         data_folder=options.data_dir,
     ).record
+
+
+def finished_record(folder: Path) -> dict[str, Any] | None:
+    """The record of a run that has been tested, which is the last thing a run does; None of any other."""
+    try:
+        record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        return None if record["best"]["test"] is None else record
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def digest(recipe: Recipe) -> str:
