@@ -26,7 +26,7 @@ from ckgconv.ops.fused import draw_seed, fits, fused
 from ckgconv.ops.kernel_mlp import cpu
 from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.memory import Memory
-from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
+from ckgconv.ops.softmax import sparse_global_softmax, summing_softmax
 from ckgconv.ops.total import several_processes
 
 Constraint = Literal["none", "softmax", "softplus"]
@@ -148,6 +148,21 @@ class Kernel(nn.Module):
             self.norm.epsilon,
         )
         return psi
+
+    def stacked(self, pair_features: Tensor, pairs: Pairs) -> Tensor | None:
+        """ψ [L, P, C] of all layers where fused kernels give it with its constraint, else None; padding is not written.
+
+        Every pair is stored.
+        """
+        if self.constraint == "softplus" or not self.runs_fused(pair_features):
+            return None
+        psi = self.all_layers(pair_features, pairs)
+        if self.constraint == "none":
+            return psi
+        from ckgconv.ops.softmax import triton as kernels
+
+        psi = kernels.summing_softmax(psi, pairs.rowptr, pairs.support_size)
+        return dropout(psi, self.kernel_dropout, self.training)
 
     def runs_on_cpu(self, pair_features: Tensor, pairs: Pairs) -> bool:
         """Whether the passes of `ops.kernel_mlp.cpu` apply: batch norms, and rows that all count alike in training."""
@@ -331,9 +346,8 @@ def group_slices(groups: int, device: torch.device) -> list[Group]:
 
 def softmax_over_support(stored: Tensor, background: Tensor | None, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
     """|supp(i)| · softmax_j ψ_ij: under the convolution's mean this is the sum aggregation."""
-    size = pairs.support_size.unsqueeze(-1)
     if background is None:
-        weights = support_softmax(stored, pairs.receiver, size.shape[0])
-        return weights * size[pairs.receiver], None
+        return summing_softmax(stored, pairs.receiver, pairs.support_size), None
+    size = pairs.support_size.unsqueeze(-1)
     weights, background = sparse_global_softmax(stored, background, pairs.receiver, pairs.support_size)
     return weights * size[pairs.receiver], background * size

@@ -36,9 +36,8 @@ def run_blocks(
         return h
     with beside():  # `together`, below, waits for it
         seed = draw_seed(h.device) if blocks[0].training else None
-    if isinstance(kernel, Kernel) and kernel.constraint == "none" and kernel.runs_fused(pair_features):
-        stacked = kernel.all_layers(pair_features, pairs)
-    else:
+    stacked = kernel.stacked(pair_features, pairs) if isinstance(kernel, Kernel) else None
+    if stacked is None:
         stacked = only_real(torch.stack([psi.stored for psi in kernel(pair_features, pairs)]), pairs)
     together()
     has_room()

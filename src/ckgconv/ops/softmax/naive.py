@@ -17,6 +17,11 @@ def support_softmax(psi: Tensor, receiver: Tensor, num_nodes: int) -> Tensor:
     return exponential / total[receiver]
 
 
+def summing_softmax(psi: Tensor, receiver: Tensor, support_size: Tensor) -> Tensor:
+    """|supp(i)| a_ij, [P, D] → [P, D]: under the convolution's mean this is the sum aggregation."""
+    return support_softmax(psi, receiver, support_size.shape[0]) * support_size[receiver].unsqueeze(-1)
+
+
 def sparse_global_softmax(
     psi: Tensor, background: Tensor, receiver: Tensor, support_size: Tensor
 ) -> tuple[Tensor, Tensor]:

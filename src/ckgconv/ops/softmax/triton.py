@@ -1,0 +1,146 @@
+"""Softmax over the support of each receiver, times its size: all layers in one Triton launch each way.
+
+    a_ij = |supp(i)| exp(ψ_ij) / Σ_j' exp(ψ_ij')        ∂ψ_ij = a_ij ( g_ij - 1/|supp(i)| Σ_j' a_ij' g_ij' )
+
+A program owns one receiver of one layer, whose rows lie together; it reads them twice, the second time from the cache.
+
+Legend: L layers, N nodes, P pairs, D channels.
+"""
+
+# mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ckgconv.ops.fused import pitch, power_of_two
+
+ROWS = 32  # at once
+
+
+def summing_softmax(psi: Tensor, rowptr: Tensor, support_size: Tensor) -> Tensor:
+    """[L, P, D] from [L, P, D], rows of receiver i from rowptr[i] to rowptr[i + 1]; see `naive`.
+
+    Rows of no receiver are not written.
+    """
+    return SummingSoftmax.apply(psi, rowptr.contiguous(), support_size.float().contiguous())
+
+
+class SummingSoftmax(torch.autograd.Function):
+    """ψ, pointers, sizes → a."""
+
+    @staticmethod
+    def forward(ctx: Any, psi: Tensor, rowptr: Tensor, size: Tensor) -> Tensor:
+        psi = psi if psi.stride(2) == 1 else psi.contiguous()
+        out = _rows_like(psi)
+        if len(size):
+            strides = psi.stride(0), out.stride(0)
+            softmax_rows[(len(size), len(psi))](
+                psi, rowptr, size, out, *strides, PITCH=psi.stride(1), **_constants(psi)
+            )
+        ctx.save_for_backward(out, rowptr, size)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        out, rowptr, size = ctx.saved_tensors
+        gradient = gradient if gradient.stride(2) == 1 else gradient.contiguous()
+        pulled = _rows_like(out)
+        if len(size):
+            strides = gradient.stride(0), out.stride(0)
+            softmax_gradient[(len(size), len(out))](
+                gradient, out, rowptr, size, pulled, *strides, PITCH=gradient.stride(1), **_constants(out)
+            )
+        return pulled, None, None
+
+
+def _rows_like(psi: Tensor) -> Tensor:
+    """[L, P, D] uninitialised, rows of its pitch."""
+    layers, rows, width = psi.shape
+    return torch.empty(layers, rows, pitch(width), dtype=psi.dtype, device=psi.device)[..., :width]
+
+
+def _constants(psi: Tensor) -> dict[str, int]:
+    width = psi.shape[2]
+    return {"OUT_PITCH": pitch(width), "D": width, "ROWS": ROWS, "BLOCK_D": power_of_two(width)}
+
+
+@triton.jit
+def softmax_rows(
+    psi,
+    rowptr,
+    size,
+    out,
+    stride,
+    out_stride,
+    PITCH: tl.constexpr,
+    OUT_PITCH: tl.constexpr,
+    D: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    begin, end = tl.load(rowptr + node).to(tl.int32), tl.load(rowptr + node + 1).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    psi += layer * stride
+    out += layer * out_stride
+    # Channels beyond D are finite throughout, and not written.
+    highest = tl.where(columns < D, -float("inf"), 0.0)
+    total = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(begin, end, ROWS):
+        row = start + tl.arange(0, ROWS)
+        inside = (row < end)[:, None] & (columns < D)[None, :]
+        values = tl.load(psi + row[:, None] * PITCH + columns[None, :], mask=inside, other=-float("inf")).to(tl.float32)
+        higher = tl.maximum(highest, tl.max(values, axis=0))
+        total = total * tl.exp(highest - higher) + tl.sum(tl.exp(values - higher[None, :]), axis=0)
+        highest = higher
+    scale = tl.load(size + node) / tl.maximum(total, 1e-30)
+    for start in range(begin, end, ROWS):
+        row = start + tl.arange(0, ROWS)
+        inside = (row < end)[:, None] & (columns < D)[None, :]
+        values = tl.load(psi + row[:, None] * PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+        share = tl.exp(values - highest[None, :]) * scale[None, :]
+        tl.store(out + row[:, None] * OUT_PITCH + columns[None, :], share.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def softmax_gradient(
+    g,
+    a,
+    rowptr,
+    size,
+    pulled,
+    stride,
+    out_stride,
+    PITCH: tl.constexpr,
+    OUT_PITCH: tl.constexpr,
+    D: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    begin, end = tl.load(rowptr + node).to(tl.int32), tl.load(rowptr + node + 1).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    g += layer * stride
+    a += layer * out_stride
+    pulled += layer * out_stride
+    total = tl.zeros([BLOCK_D], tl.float32)
+    for start in range(begin, end, ROWS):
+        row = start + tl.arange(0, ROWS)
+        inside = (row < end)[:, None] & (columns < D)[None, :]
+        share = tl.load(a + row[:, None] * OUT_PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+        pull = tl.load(g + row[:, None] * PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+        total += tl.sum(share * pull, axis=0)
+    total = total / tl.maximum(tl.load(size + node), 1.0)
+    for start in range(begin, end, ROWS):
+        row = start + tl.arange(0, ROWS)
+        inside = (row < end)[:, None] & (columns < D)[None, :]
+        share = tl.load(a + row[:, None] * OUT_PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+        pull = tl.load(g + row[:, None] * PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+        value = share * (pull - total[None, :])
+        tl.store(pulled + row[:, None] * OUT_PITCH + columns[None, :], value.to(pulled.dtype.element_ty), mask=inside)
