@@ -8,7 +8,9 @@ import torch
 CUDA = torch.cuda.is_available()
 DEVICE = "cuda" if CUDA else "cpu"
 
-needs_triton = pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="Triton is not installed")
+HAS_TRITON = importlib.util.find_spec("triton") is not None
+
+needs_triton = pytest.mark.skipif(not HAS_TRITON, reason="Triton is not installed")
 
 
 def relative(found, expected):

@@ -6,7 +6,7 @@ On a GPU a load from elsewhere may find memory of the same process and go unnoti
 import numpy as np
 import pytest
 import torch
-from triton.runtime import interpreter
+from on_device import CUDA, HAS_TRITON
 
 
 class Guarded:
@@ -44,6 +44,10 @@ class Guarded:
 
 @pytest.fixture(autouse=True)
 def _inside(monkeypatch):
+    if CUDA or not HAS_TRITON:
+        return
+    from triton.runtime import interpreter
+
     guarded, prepare = Guarded(interpreter._interpreter), interpreter.GridExecutor._init_args_hst
 
     def prepared(self, arguments, named):

@@ -37,6 +37,8 @@ def test_every_grid_runs_and_reports(name, tmp_path):
     assert all(0 <= row[3] <= 1 for row in report.rows if row not in best)
     assert all(len(runs) == 2 for runs in report.values.values())
     assert report.seeds == (0, 1)
+    assert report.origin.device.startswith("cpu")
+    assert report.origin.seconds > 0
     folders = sorted(path.name for path in tmp_path.iterdir())
     assert len(folders) == 2 * len(report.rows)
 
@@ -61,7 +63,7 @@ def test_finished_runs_are_read_again(tmp_path):
     second = STUDIES["degree"].run(options)
     assert first.rows == second.rows
     assert {path.name for path in tmp_path.rglob("*") if path.is_file()} == {"record.json"}
-    with pytest.raises(InputError, match="trained with precision 32, not 64: give --precision 32"):
+    with pytest.raises(InputError, match="was not trained with precision 64: give the --precision"):
         STUDIES["degree"].run(replace(options, precision="64"))
 
 

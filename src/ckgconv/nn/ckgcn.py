@@ -127,8 +127,8 @@ class CKGCN(nn.Module):
     def sums_in_order(self) -> bool:
         """Whether all sums over nodes and pairs run in fused passes, which keep one order."""
         norms = [self.kernel.norm if isinstance(self.kernel, Kernel) else None, *(b.ffn_norm for b in self.blocks)]
-        free = isinstance(self.kernel, Kernel) and self.kernel.constraint == "none"
-        return free and all(isinstance(norm, WeightedBatchNorm) for norm in norms)
+        passes = isinstance(self.kernel, Kernel) and self.kernel.constraint != "softplus"
+        return passes and all(isinstance(norm, WeightedBatchNorm) for norm in norms)
 
     @torch.compiler.disable
     def prepare(self, data: Data) -> GraphBatch:

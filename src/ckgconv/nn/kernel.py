@@ -161,7 +161,7 @@ class Kernel(nn.Module):
             return psi
         from ckgconv.ops.softmax import triton as kernels
 
-        psi = kernels.summing_softmax(psi, pairs.rowptr, pairs.support_size)
+        psi = kernels.summing_softmax(psi, pairs.rowptr, pairs.support_size, pairs.filled)
         return dropout(psi, self.kernel_dropout, self.training)
 
     def runs_on_cpu(self, pair_features: Tensor, pairs: Pairs) -> bool:

@@ -1,10 +1,10 @@
 """Launches beside the main chain of a captured step.
 
-A step is a chain of launches, each waiting for the one before, but not all of it hangs together: nobody reads the
-gradient of a matrix before the update, nor the stem of the nodes before the blocks. Inside `overlapping` such launches
-run on other streams, on several in turn, since they need not wait for each other either. The node pass, moreover,
-occupies half of a large GPU: other work of the step that wants the rest, such as the walks of the next batch, begins
-where the network calls `has_room`.
+A step is a chain of launches, each waiting for the one before, but not all of it hangs together: nobody reads
+gradients of parameters before the update, nor the stem of the nodes before the blocks. Inside `overlapping` such
+launches run on other streams, on several in turn, since they need not wait for each other either. The node pass,
+moreover, occupies half of a large GPU: other work of the step that wants the rest, such as the walks of the next batch,
+begins where the network calls `has_room`.
 
 Elsewhere everything runs where it stands, and none of these functions does anything.
 """

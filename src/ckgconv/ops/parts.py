@@ -208,7 +208,8 @@ def read_sums(sums, count, stride, channels, columns, PARTS: tl.constexpr):
     for start in tl.static_range(0, PARTS, AT_ONCE):
         part = start + tl.arange(0, AT_ONCE)
         inside = (part < count)[:, None] & (columns < channels)[None, :]
-        total += tl.load(sums + part[:, None] * stride + columns[None, :], mask=inside, other=0.0)
+        place = part.to(tl.int64)[:, None] * stride + columns[None, :]
+        total += tl.load(sums + place, mask=inside, other=0.0)
     return tl.sum(total, axis=0)
 
 

@@ -24,9 +24,10 @@ from matplotlib.figure import Figure
 
 from ckgconv.checks import require
 from ckgconv.data import load
+from ckgconv.engine.record import write_record
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe
-from ckgconv.studies.report import Cell, Options, Report, new_figure
+from ckgconv.studies.report import Cell, Options, Origin, Report, new_figure
 from ckgconv.studies.t_test import sample, t_test
 from ckgconv.tasks.metrics import HIGHER_IS_BETTER
 
@@ -70,9 +71,12 @@ def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
     """Train every variant with every seed; finished runs are read, interrupted ones resumed."""
     seeds = options.seeds or SEEDS
     tasks = [(shortened(variant.recipe, options.epochs), seed) for variant in variants for seed in seeds]
-    runs = partial(_record, options=options, keep=options.keep or Path("runs") / "studies")
-    alone = options.workers == 1
-    records = [runs(*task) for task in tasks] if alone else _side_by_side(runs, tasks, options)
+    kept = [_kept(*task, options) for task in tasks]
+    missing = [task for task, record in zip(tasks, kept, strict=True) if record is None]
+    runs = partial(_trained, options=options)
+    alone = options.workers == 1 or not missing
+    trained = iter([runs(*task) for task in missing] if alone else _side_by_side(runs, missing, options))
+    records = [record or next(trained) for record in kept]
     each = len(seeds)
     return [Outcome(variant, records[place * each :][:each]) for place, variant in enumerate(variants)]
 
@@ -93,17 +97,28 @@ def _side_by_side(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], opt
         return list(pool.map(runs, *zip(*tasks, strict=True)))
 
 
-def _record(recipe: Recipe, seed: int, options: Options, keep: Path) -> dict[str, Any]:
-    folder = keep / f"{recipe.data.name}-{digest(recipe)}-{recipe.training.epochs}-{seed}"
-    finished = finished_record(folder)
-    if finished is not None:
-        require(
-            finished["precision"] == options.precision,
-            f"{folder} was trained with precision {finished['precision']}, not {options.precision}: "
-            f"give --precision {finished['precision']}, or another folder with --keep.",
-        )
-        return finished
-    return train(
+def run_folder(recipe: Recipe, seed: int, options: Options) -> Path:
+    """Where a run of the grid is kept."""
+    keep = options.keep or Path("runs") / "studies"
+    return keep / f"{recipe.data.name}-{digest(recipe)}-{recipe.training.epochs}-{seed}"
+
+
+def _kept(recipe: Recipe, seed: int, options: Options) -> dict[str, Any] | None:
+    """The record of a finished run, None where it must be trained."""
+    folder = run_folder(recipe, seed, options)
+    record = finished_record(folder)
+    require(
+        record is None or record["precision"] == options.precision,
+        f"{folder} was not trained with precision {options.precision}: give the --precision that its record.json "
+        f"names, or another folder with --keep.",
+    )
+    return record
+
+
+def _trained(recipe: Recipe, seed: int, options: Options) -> dict[str, Any]:
+    """The record of a run, begun or resumed; it says how many ran side by side, since that tells in its times."""
+    folder = run_folder(recipe, seed, options)
+    record = train(
         recipe,
         seed,
         folder=folder,
@@ -111,7 +126,9 @@ def _record(recipe: Recipe, seed: int, options: Options, keep: Path) -> dict[str
         device=options.device,
         precision=options.precision,
         data_folder=options.data_dir,
-    ).record
+    ).record | {"at_once": options.workers}
+    write_record(folder, record)
+    return record
 
 
 def finished_record(folder: Path) -> dict[str, Any] | None:
@@ -144,7 +161,9 @@ def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes
     epochs = options.epochs or training.epochs
     protocol = f"ours ({epochs} epochs" + (", shortened)" if options.epochs else ")")
     reference = best_of(outcomes)
-    time = "s/epoch" if options.workers == 1 else f"s/epoch, {options.workers} at once"
+    records = [record for outcome in outcomes for record in outcome.records]
+    at_once = max(record.get("at_once", 1) for record in records)
+    time = "s/epoch" if at_once == 1 else f"s/epoch, {at_once} at once"
     columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "p", "parameters", time, "MB")
     return Report(
         title=title,
@@ -154,7 +173,12 @@ def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes
         notes=(*notes, _protocol(training.epochs, options), _tested(reference)),
         values={each.variant.label: [_summary(record) for record in each.records] for each in outcomes},
         seeds=options.seeds or SEEDS,
-        device="cpu" if outcomes[0].records[0]["device"].startswith("cpu") else "cuda",
+        origin=Origin(
+            commit=", ".join(sorted({record["commit"] or "unknown" for record in records})),
+            device=", ".join(sorted({record["device"] for record in records})),
+            versions=records[0]["versions"],
+            seconds=sum(record["wall_s"] for record in records),
+        ),
     )
 
 

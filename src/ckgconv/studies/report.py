@@ -64,7 +64,7 @@ class Report:
     notes: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
-    device: str = "cpu"
+    origin: "Origin | None" = None  # None: computed here and now
 
 
 @dataclass(frozen=True)
@@ -77,15 +77,21 @@ class Study:
 
 
 @dataclass(frozen=True)
-class Provenance:
-    """Where the numbers of a report come from."""
+class Origin:
+    """What computed numbers: commit, device, versions of packages, and how long it took."""
 
-    command: str
-    seeds: tuple[int, ...]
     commit: str | None
     device: str
     versions: dict[str, str]
     seconds: float
+
+
+@dataclass(frozen=True)
+class Provenance(Origin):
+    """Where the numbers of a report come from, and how to get them again."""
+
+    command: str
+    seeds: tuple[int, ...]
 
 
 def conduct(study: Study, options: Options, arguments: Sequence[str]) -> tuple[Report, Provenance]:
@@ -99,10 +105,9 @@ def conduct(study: Study, options: Options, arguments: Sequence[str]) -> tuple[R
     start = time.perf_counter()
     report = study.run(options)
     seconds = round(time.perf_counter() - start, 2)
+    origin = report.origin or Origin(commit(), device_name(torch.device("cpu")), versions(), seconds)
     command = shlex.join(["ckgconv", *arguments])
-    return report, Provenance(
-        command, report.seeds, commit(), device_name(torch.device(report.device)), versions(), seconds
-    )
+    return report, Provenance(**asdict(origin), command=command, seeds=report.seeds)
 
 
 def write_page(folder: Path, report: Report, provenance: Provenance) -> None:

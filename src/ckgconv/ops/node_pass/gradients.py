@@ -23,7 +23,7 @@ from ckgconv.ops.beside import beside
 from ckgconv.ops.sums import summed
 
 PIECE = 32  # nodes at once
-SPAN = 128  # nodes of a program
+SPAN, PARTS = 128, 256  # nodes of a program at least, programs that share a tile at most
 TILE = 64  # channels of a program, of either factor
 
 
@@ -164,7 +164,8 @@ def field_gradients(
     layers, rows, inner = hidden.shape
     shapes = [(width, width), (width,), (inner, width), (inner,), (width, inner), (width,)]
     sizes = [layers * prod(shape) for shape in shapes]
-    parts = torch.empty(-(-rows // SPAN), sum(sizes), device=wide.device)
+    span = max(SPAN, -(-rows // (PARTS * PIECE)) * PIECE)
+    parts = torch.empty(-(-rows // span), sum(sizes), device=wide.device)
     square = (-(-width // TILE)) ** 2
     oblong = -(-width // TILE) * -(-inner // TILE)
     matrix_gradients[(layers, square + 2 * oblong, len(parts))](
@@ -184,7 +185,7 @@ def field_gradients(
         OBLONG=oblong,
         PRECISION=precision,
         PIECE=PIECE,
-        SPAN=SPAN,
+        SPAN=span,
         TILE=TILE,
         num_stages=3,
     )

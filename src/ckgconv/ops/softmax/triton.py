@@ -22,41 +22,43 @@ from ckgconv.ops.fused import pitch, power_of_two
 ROWS = 32  # at once
 
 
-def summing_softmax(psi: Tensor, rowptr: Tensor, support_size: Tensor) -> Tensor:
+def summing_softmax(psi: Tensor, rowptr: Tensor, support_size: Tensor, filled: Tensor | None) -> Tensor:
     """[L, P, D] from [L, P, D], rows of receiver i from rowptr[i] to rowptr[i + 1]; see `naive`.
 
-    Rows of no receiver are not written.
+    Args:
+        filled: [1] integer, rows from there on are padding: neither read nor written; None where all are real.
     """
-    return SummingSoftmax.apply(psi, rowptr.contiguous(), support_size.float().contiguous())
+    filled = rowptr[-1:] if filled is None else filled
+    return SummingSoftmax.apply(psi, rowptr.contiguous(), support_size.float().contiguous(), filled)
 
 
 class SummingSoftmax(torch.autograd.Function):
-    """ψ, pointers, sizes → a."""
+    """ψ, pointers, sizes, filled rows → a."""
 
     @staticmethod
-    def forward(ctx: Any, psi: Tensor, rowptr: Tensor, size: Tensor) -> Tensor:
+    def forward(ctx: Any, psi: Tensor, rowptr: Tensor, size: Tensor, filled: Tensor) -> Tensor:
         psi = psi if psi.stride(2) == 1 else psi.contiguous()
         out = _rows_like(psi)
         if len(size):
             strides = psi.stride(0), out.stride(0)
             softmax_rows[(len(size), len(psi))](
-                psi, rowptr, size, out, *strides, PITCH=psi.stride(1), **_constants(psi)
+                psi, rowptr, size, filled, out, *strides, PITCH=psi.stride(1), **_constants(psi)
             )
-        ctx.save_for_backward(out, rowptr, size)
+        ctx.save_for_backward(out, rowptr, size, filled)
         return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        out, rowptr, size = ctx.saved_tensors
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        out, rowptr, size, filled = ctx.saved_tensors
         gradient = gradient if gradient.stride(2) == 1 else gradient.contiguous()
         pulled = _rows_like(out)
         if len(size):
             strides = gradient.stride(0), out.stride(0)
             softmax_gradient[(len(size), len(out))](
-                gradient, out, rowptr, size, pulled, *strides, PITCH=gradient.stride(1), **_constants(out)
+                gradient, out, rowptr, size, filled, pulled, *strides, PITCH=gradient.stride(1), **_constants(out)
             )
-        return pulled, None, None
+        return pulled, None, None, None
 
 
 def _rows_like(psi: Tensor) -> Tensor:
@@ -67,7 +69,7 @@ def _rows_like(psi: Tensor) -> Tensor:
 
 def _constants(psi: Tensor) -> dict[str, int]:
     width = psi.shape[2]
-    return {"OUT_PITCH": pitch(width), "D": width, "ROWS": ROWS, "BLOCK_D": power_of_two(width)}
+    return {"OUT_PITCH": pitch(width), "D": width, "ROWS": ROWS, "BLOCK_D": power_of_two(pitch(width))}
 
 
 @triton.jit
@@ -75,6 +77,7 @@ def softmax_rows(
     psi,
     rowptr,
     size,
+    filled,
     out,
     stride,
     out_stride,
@@ -85,11 +88,12 @@ def softmax_rows(
     BLOCK_D: tl.constexpr,
 ):
     node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    begin, end = tl.load(rowptr + node).to(tl.int32), tl.load(rowptr + node + 1).to(tl.int32)
+    begin = tl.load(rowptr + node).to(tl.int32)
+    end = tl.minimum(tl.load(rowptr + node + 1), tl.load(filled)).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     psi += layer * stride
     out += layer * out_stride
-    # Channels beyond D are finite throughout, and not written.
+    # Between the channels and the pitch zeros are written: the node pass reads, and multiplies with, whole rows.
     highest = tl.where(columns < D, -float("inf"), 0.0)
     total = tl.zeros([BLOCK_D], tl.float32)
     for start in range(begin, end, ROWS):
@@ -104,8 +108,9 @@ def softmax_rows(
         row = start + tl.arange(0, ROWS)
         inside = (row < end)[:, None] & (columns < D)[None, :]
         values = tl.load(psi + row[:, None] * PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
-        share = tl.exp(values - highest[None, :]) * scale[None, :]
-        tl.store(out + row[:, None] * OUT_PITCH + columns[None, :], share.to(out.dtype.element_ty), mask=inside)
+        share = tl.where(inside, tl.exp(values - highest[None, :]) * scale[None, :], 0.0)
+        written = (row < end)[:, None] & (columns < OUT_PITCH)[None, :]
+        tl.store(out + row[:, None] * OUT_PITCH + columns[None, :], share.to(out.dtype.element_ty), mask=written)
 
 
 @triton.jit
@@ -114,6 +119,7 @@ def softmax_gradient(
     a,
     rowptr,
     size,
+    filled,
     pulled,
     stride,
     out_stride,
@@ -124,7 +130,8 @@ def softmax_gradient(
     BLOCK_D: tl.constexpr,
 ):
     node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    begin, end = tl.load(rowptr + node).to(tl.int32), tl.load(rowptr + node + 1).to(tl.int32)
+    begin = tl.load(rowptr + node).to(tl.int32)
+    end = tl.minimum(tl.load(rowptr + node + 1), tl.load(filled)).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     g += layer * stride
     a += layer * out_stride
@@ -143,4 +150,5 @@ def softmax_gradient(
         share = tl.load(a + row[:, None] * OUT_PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
         pull = tl.load(g + row[:, None] * PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
         value = share * (pull - total[None, :])
-        tl.store(pulled + row[:, None] * OUT_PITCH + columns[None, :], value.to(pulled.dtype.element_ty), mask=inside)
+        written = (row < end)[:, None] & (columns < OUT_PITCH)[None, :]
+        tl.store(pulled + row[:, None] * OUT_PITCH + columns[None, :], value.to(pulled.dtype.element_ty), mask=written)
