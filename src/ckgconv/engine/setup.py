@@ -10,6 +10,7 @@ import torch.distributed as dist
 from lightning.fabric import Fabric
 
 from ckgconv.checks import check_choice, require
+from ckgconv.ops.memory import keep_freed_pages
 
 # What a person types → what Fabric calls it. tf32 is float32 with the matrix units' shorter mantissa.
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "64": "64-true"}
@@ -39,6 +40,8 @@ def make_fabric(device: str, precision: str) -> Fabric:
         fabric.launch()
     if fabric.device.type == "cuda":
         _repeatable()
+    else:
+        keep_freed_pages()
     if processes > 1:
         atexit.register(_part)
     return fabric
