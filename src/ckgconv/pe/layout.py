@@ -9,8 +9,9 @@ from torch import Tensor
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.sparse import SparseMatrix, sparse_matrix
 
-# Nodes up to which walks are taken with padded matrices, above with sparse ones: the results are equal.
-LARGEST_PADDED = 1024
+# Nodes up to which walks are taken with padded matrices, above with sparse ones: the results are equal. On two CPU
+# cores 21 steps cost the same with 450 nodes, and 4 steps with 250.
+LARGEST_PADDED = 512
 
 
 def adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
