@@ -4,7 +4,7 @@
     one graph    a single such graph with a target per node, RRWP-4, 2 blocks of width 32: each of the three supports
 
 A step is all of it: coordinates, forward, backward, update. Its time is that of an epoch divided by its steps, run as
-training runs it, after an epoch that compiles and captures. On a CPU each case has a process of its own, and so its own
+training runs it, the faster of two epochs after one that compiles and captures. On a CPU each case has a process of its own, and so its own
 memory; on a GPU those of one series share one, so that kernels are compiled once. A case that does not fit or is too
 slow is a row that says so, and larger ones of its kind are not tried.
 
@@ -171,7 +171,7 @@ class TooSlow(Exception):
 
 
 def step_seconds(learner: Learner, options: argparse.Namespace) -> float:
-    """Mean over the steps of the second epoch."""
+    """Mean over the steps of an epoch: the faster of two, after one that compiles, captures and fills memory."""
     steps = len(learner.data.train) // learner.recipe.batch_size
     heard: list[float] = []
 
@@ -183,7 +183,11 @@ def step_seconds(learner: Learner, options: argparse.Namespace) -> float:
 
     train_epoch(learner, 0, tick)
     heard.clear()
-    seconds: float = train_epoch(learner, 1, tick)["seconds"]
+    epochs: list[float] = []
+    for epoch in (1, 2):
+        epochs.append(train_epoch(learner, epoch, tick)["seconds"])
+        heard.clear()
+    seconds = min(epochs)
     if seconds / steps > options.limit_s:
         raise TooSlow
     return seconds / steps
