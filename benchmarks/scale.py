@@ -4,9 +4,9 @@
     one graph    a single such graph with a target per node, RRWP-4, 2 blocks of width 32: each of the three supports
 
 A step is all of it: coordinates, forward, backward, update. Its time is that of an epoch divided by its steps, run as
-training runs it, the faster of two epochs after one that compiles and captures. On a CPU each case has a process of its own, and so its own
-memory; on a GPU those of one series share one, so that kernels are compiled once. A case that does not fit or is too
-slow is a row that says so, and larger ones of its kind are not tried.
+training runs it, the faster of two epochs after one that compiles and captures. On a CPU each case has a process of its
+own, and so its own memory; on a GPU those of one series share one, so that kernels are compiled once. A case that does
+not fit or is too slow is a row that says so, and larger ones of its kind are not tried.
 
     python benchmarks/scale.py [--device cuda] [--precision tf32] [--limit-s 30] [--json out.json] [--figure out.png]
 """
