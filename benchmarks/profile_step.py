@@ -1,15 +1,16 @@
 """Where the time of a training step goes: milliseconds of a step, and microseconds of each kind of launch in it.
 
-    python benchmarks/profile_step.py pattern --precision bf16 [--limit 512] [--rows 25]
+    python benchmarks/profile_step.py pattern --precision bf16 [--limit 512] [--rows 25] [--trace trace.json]
 
 The step is timed without the profiler, over three epochs of the first graphs; on a GPU launches that run side by side
-add up to more than the step.
+add up to more than the step. A trace has every launch of an epoch with its time and stream, for chrome://tracing.
 """
 
 import argparse
 import json
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -32,6 +33,7 @@ def main() -> None:
     parser.add_argument("--precision", default="32", help="32, tf32, bf16 or 64")
     parser.add_argument("--limit", type=int, default=512, help="graphs")
     parser.add_argument("--rows", type=int, default=25, help="kinds of launches to print")
+    parser.add_argument("--trace", type=Path, help="file for the launches of the profiled epoch")
     options = parser.parse_args()
     chosen = recipe(options.recipe)
     chosen = replace(chosen, data=replace(chosen.data, limit=options.limit))
@@ -40,7 +42,7 @@ def main() -> None:
     learner = make_learner(fabric, CKGCN.from_recipe(chosen), load(chosen.data, None), chosen)
     steps = -(-len(learner.data.train) // learner.recipe.batch_size)
     print(json.dumps(timed(learner, steps) | {"recipe": chosen.name, "precision": options.precision}, indent=1))
-    for microseconds, calls, name in launches(learner, steps)[: options.rows]:
+    for microseconds, calls, name in launches(learner, steps, options.trace)[: options.rows]:
         print(f"{microseconds:10.1f} µs a step {calls:7.1f} launches  {name[:100]}")
 
 
@@ -61,11 +63,13 @@ def timed(learner: Learner, steps: int) -> dict[str, float | int | str | None]:
     }
 
 
-def launches(learner: Learner, steps: int) -> list[tuple[float, float, str]]:
+def launches(learner: Learner, steps: int, file: Path | None) -> list[tuple[float, float, str]]:
     """Microseconds and number of each kind of launch in a step, longest first."""
     on_gpu = learner.fabric.device.type == "cuda"
     with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as trace:
         epoch(learner, EPOCHS + 1)
+    if file is not None:
+        trace.export_chrome_trace(str(file))
     found = [
         ((each.self_device_time_total if on_gpu else each.self_cpu_time_total) / steps, each.count / steps, each.key)
         for each in trace.key_averages()

@@ -45,6 +45,15 @@ def write_record(folder: Path, record: dict[str, Any]) -> None:
     write_whole(folder / "metrics.csv", lambda part: _write_csv(part, record["epochs"]))
 
 
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """The record in the folder of a run; None where it was not written yet or is damaged."""
+    try:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
 class TensorBoard:
     """Scalars for TensorBoard under `folder`/tensorboard, where the package is installed; resumes where it stopped."""
 

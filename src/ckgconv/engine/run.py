@@ -7,7 +7,6 @@ print(run.record["best"], run.evaluate("test"))
 print(predict_smiles(run, ["CCO", "c1ccccc1"]).values)
 """
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from ckgconv.engine import checkpoint
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.loop import evaluate, train_epoch
 from ckgconv.engine.optim import optimizer
-from ckgconv.engine.record import TensorBoard, forget_memory, new_record, peak_memory_mb, write_record
+from ckgconv.engine.record import TensorBoard, forget_memory, new_record, peak_memory_mb, read_record, write_record
 from ckgconv.engine.setup import make_fabric, seed_epoch
 from ckgconv.engine.stream import fits
 from ckgconv.files import read_text, write_text
@@ -307,9 +306,9 @@ def named_or_saved(what: str) -> Recipe:
 def read_settings(folder: Path) -> dict[str, Any]:
     """Seed and precision of the run in a folder; empty where its record was not written yet or is damaged."""
     try:
-        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        record = read_record(folder) or {}
         return {"seed": int(record["seed"]), "precision": str(record["precision"])}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return {}
 
 

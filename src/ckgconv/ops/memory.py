@@ -44,7 +44,7 @@ def keep_freed_pages() -> None:
     """Let the C library keep the pages of freed tensors for the next ones, where it is glibc, for the whole process.
 
     Else each tensor of more than 32 MB gets pages of its own from the system and hands them back. With 30,000 nodes and
-    sparse global support a step takes 1.7 s in place of 6.6 s so, and half as much memory again.
+    sparse global support a step takes 1.5 s in place of 5.5 s so, and 4.6 GB in place of 2.5 (`benchmarks/scale.py`).
     """
     if platform.libc_ver()[0] == "glibc":
         library = ctypes.CDLL(None)

@@ -9,8 +9,8 @@ from torch import Tensor
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.sparse import SparseMatrix, sparse_matrix
 
-# Nodes up to which walks are taken with padded matrices, above with sparse ones: the results are equal. On two CPU
-# cores 21 steps cost the same with 450 nodes, and 4 steps with 250.
+# Nodes up to which walks are taken with padded matrices, above with sparse ones: the results are equal. Two hops around
+# 1,000 nodes are a training step of 33 ms so, and were one of 126 (`benchmarks/scale.py`, two CPU cores).
 LARGEST_PADDED = 512
 
 

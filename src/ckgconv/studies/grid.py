@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 from ckgconv.checks import require
 from ckgconv.data import load
-from ckgconv.engine.record import write_record
+from ckgconv.engine.record import read_record, write_record
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe
 from ckgconv.studies.report import Cell, Options, Origin, Report, new_figure
@@ -82,7 +82,7 @@ def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
 
 
 def _side_by_side(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], options: Options) -> list[dict[str, Any]]:
-    """A GPU that one run leaves half idle serves several; new processes, since CUDA does not survive a fork."""
+    """While one run starts, compiles or is tested, others train; new processes, since CUDA does not survive a fork."""
     for data in {recipe.data for recipe, _ in tasks}:
         load(data, options.data_dir)  # packed once, and not by several at a time
     on_cpu = options.device == "cpu" or not torch.cuda.is_available()
@@ -133,11 +133,9 @@ def _trained(recipe: Recipe, seed: int, options: Options) -> dict[str, Any]:
 
 def finished_record(folder: Path) -> dict[str, Any] | None:
     """The record of a run that has been tested, which is the last thing a run does; None of any other."""
-    try:
-        record: dict[str, Any] = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-        return None if record["best"]["test"] is None else record
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    record = read_record(folder)
+    tested = record is not None and (record.get("best") or {}).get("test") is not None
+    return record if tested else None
 
 
 def digest(recipe: Recipe) -> str:

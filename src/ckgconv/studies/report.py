@@ -44,6 +44,16 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What computed numbers: commit, device, versions of packages, and how long it took."""
+
+    commit: str | None
+    device: str
+    versions: dict[str, str]
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Report:
     """The outcome of a study.
 
@@ -64,7 +74,7 @@ class Report:
     notes: tuple[str, ...] = ()
     values: dict[str, Any] = field(default_factory=dict)
     seeds: tuple[int, ...] = ()
-    origin: "Origin | None" = None  # None: computed here and now
+    origin: Origin | None = None  # None: computed here and now
 
 
 @dataclass(frozen=True)
@@ -74,16 +84,6 @@ class Study:
     shows: str
     run: Callable[[Options], Report]
     reads: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What computed numbers: commit, device, versions of packages, and how long it took."""
-
-    commit: str | None
-    device: str
-    versions: dict[str, str]
-    seconds: float
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,26 @@ def _constants(psi: Tensor) -> dict[str, int]:
 
 
 @triton.jit
+def rows_of(node, rowptr, filled):
+    """First and last row of a receiver, without padding."""
+    return tl.load(rowptr + node).to(tl.int32), tl.minimum(tl.load(rowptr + node + 1), tl.load(filled)).to(tl.int32)
+
+
+@triton.jit
+def read_rows(source, row, end, columns, other, PITCH: tl.constexpr, D: tl.constexpr):
+    """[ROWS, BLOCK_D] values, `other` behind the last row and the last channel."""
+    inside = (row < end)[:, None] & (columns < D)[None, :]
+    return tl.load(source + row[:, None] * PITCH + columns[None, :], mask=inside, other=other).to(tl.float32)
+
+
+@triton.jit
+def write_rows(target, row, end, columns, values, PITCH: tl.constexpr):
+    """Whole rows, the channels of the pitch included."""
+    inside = (row < end)[:, None] & (columns < PITCH)[None, :]
+    tl.store(target + row[:, None] * PITCH + columns[None, :], values.to(target.dtype.element_ty), mask=inside)
+
+
+@triton.jit
 def softmax_rows(
     psi,
     rowptr,
@@ -88,29 +108,24 @@ def softmax_rows(
     BLOCK_D: tl.constexpr,
 ):
     node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    begin = tl.load(rowptr + node).to(tl.int32)
-    end = tl.minimum(tl.load(rowptr + node + 1), tl.load(filled)).to(tl.int32)
+    begin, end = rows_of(node, rowptr, filled)
     columns = tl.arange(0, BLOCK_D)
     psi += layer * stride
     out += layer * out_stride
-    # Between the channels and the pitch zeros are written: the node pass reads, and multiplies with, whole rows.
+    # exp(-∞) = 0 is what stands between the channels and the pitch: the node pass multiplies with whole rows.
     highest = tl.where(columns < D, -float("inf"), 0.0)
     total = tl.zeros([BLOCK_D], tl.float32)
     for start in range(begin, end, ROWS):
         row = start + tl.arange(0, ROWS)
-        inside = (row < end)[:, None] & (columns < D)[None, :]
-        values = tl.load(psi + row[:, None] * PITCH + columns[None, :], mask=inside, other=-float("inf")).to(tl.float32)
+        values = read_rows(psi, row, end, columns, -float("inf"), PITCH, D)
         higher = tl.maximum(highest, tl.max(values, axis=0))
         total = total * tl.exp(highest - higher) + tl.sum(tl.exp(values - higher[None, :]), axis=0)
         highest = higher
     scale = tl.load(size + node) / tl.maximum(total, 1e-30)
     for start in range(begin, end, ROWS):
         row = start + tl.arange(0, ROWS)
-        inside = (row < end)[:, None] & (columns < D)[None, :]
-        values = tl.load(psi + row[:, None] * PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
-        share = tl.where(inside, tl.exp(values - highest[None, :]) * scale[None, :], 0.0)
-        written = (row < end)[:, None] & (columns < OUT_PITCH)[None, :]
-        tl.store(out + row[:, None] * OUT_PITCH + columns[None, :], share.to(out.dtype.element_ty), mask=written)
+        values = read_rows(psi, row, end, columns, -float("inf"), PITCH, D)
+        write_rows(out, row, end, columns, tl.exp(values - highest[None, :]) * scale[None, :], OUT_PITCH)
 
 
 @triton.jit
@@ -130,8 +145,7 @@ def softmax_gradient(
     BLOCK_D: tl.constexpr,
 ):
     node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    begin = tl.load(rowptr + node).to(tl.int32)
-    end = tl.minimum(tl.load(rowptr + node + 1), tl.load(filled)).to(tl.int32)
+    begin, end = rows_of(node, rowptr, filled)
     columns = tl.arange(0, BLOCK_D)
     g += layer * stride
     a += layer * out_stride
@@ -139,16 +153,12 @@ def softmax_gradient(
     total = tl.zeros([BLOCK_D], tl.float32)
     for start in range(begin, end, ROWS):
         row = start + tl.arange(0, ROWS)
-        inside = (row < end)[:, None] & (columns < D)[None, :]
-        share = tl.load(a + row[:, None] * OUT_PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
-        pull = tl.load(g + row[:, None] * PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
+        share = read_rows(a, row, end, columns, 0.0, OUT_PITCH, D)
+        pull = read_rows(g, row, end, columns, 0.0, PITCH, D)
         total += tl.sum(share * pull, axis=0)
     total = total / tl.maximum(tl.load(size + node), 1.0)
     for start in range(begin, end, ROWS):
         row = start + tl.arange(0, ROWS)
-        inside = (row < end)[:, None] & (columns < D)[None, :]
-        share = tl.load(a + row[:, None] * OUT_PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
-        pull = tl.load(g + row[:, None] * PITCH + columns[None, :], mask=inside, other=0.0).to(tl.float32)
-        value = share * (pull - total[None, :])
-        written = (row < end)[:, None] & (columns < OUT_PITCH)[None, :]
-        tl.store(pulled + row[:, None] * OUT_PITCH + columns[None, :], value.to(pulled.dtype.element_ty), mask=written)
+        share = read_rows(a, row, end, columns, 0.0, OUT_PITCH, D)
+        pull = read_rows(g, row, end, columns, 0.0, PITCH, D)
+        write_rows(pulled, row, end, columns, share * (pull - total[None, :]), OUT_PITCH)
