@@ -71,6 +71,7 @@ def draw(records: dict[str, list[dict[str, Any]]], path: Path) -> None:
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
+    from matplotlib.ticker import ScalarFormatter
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     for name, group in records.items():
@@ -79,8 +80,10 @@ def draw(records: dict[str, list[dict[str, Any]]], path: Path) -> None:
             values = [entry["val"] for entry in record["epochs"]]
             label = f"{NAMES.get(name, name)}, seeds {', '.join(str(each['seed']) for each in group)}"
             axes.plot(epochs, values, color=COLOURS[name], linewidth=0.9, alpha=0.8, label=None if place else label)
-    metric = next(iter(records.values()))[0]["metric"]
+    metric = next(iter(records.values()))[0]["metric"].upper()
     axes.set_yscale("log")
+    for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        ticks(ScalarFormatter())
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"validation {metric}")
     axes.grid(alpha=0.3, which="both", linewidth=0.4)

@@ -307,7 +307,8 @@ def draw_missing(axes: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def points(rows: list[dict[str, Any]], series: str, name: str) -> list[tuple[int, float]]:
-    return [(row["nodes"], max(row[name], 1)) for row in rows if row["series"] == series and name in row]
+    # Memory below a megabyte is printed as 0, which no logarithm has.
+    return [(row["nodes"], row[name]) for row in rows if row["series"] == series and row.get(name, 0) > 0]
 
 
 def exponent(found: list[tuple[int, float]]) -> float | None:

@@ -8,7 +8,7 @@ import torch
 
 from ckgconv import InputError, recipe
 from ckgconv.studies import STUDIES, Options, ablations
-from ckgconv.studies.grid import shortened
+from ckgconv.studies.grid import Outcome, Variant, shortened
 
 
 @pytest.fixture(autouse=True)
@@ -81,6 +81,25 @@ def test_the_published_recipe_is_trained_once_for_all_studies(tmp_path):
     options = Options(seeds=(0,), epochs=2, device="cpu", keep=tmp_path)
     rows = sum(len(STUDIES[name].run(options).rows) for name in ("normalisation", "degree", "flexibility"))
     assert len(list(tmp_path.iterdir())) == rows - 2
+
+
+def outcome(label, *tests):
+    return Outcome(Variant(label, recipe("zinc")), [{"best": {"test": test}} for test in tests])
+
+
+def test_titles_claim_only_what_the_t_test_does():
+    title = ablations._compared("blurring", "a positive kernel", "a kernel of any sign")
+    noisy = title([outcome("flexible", 0.096, 0.104), outcome("blurring", 0.103, 0.104)])
+    assert noisy == "A positive kernel is not told apart from a kernel of any sign: 0.1035 ± 0.0005, 0.1000 ± 0.0040"
+    assert "is worse than" in title([outcome("flexible", 0.100, 0.101), outcome("blurring", 0.150, 0.151)])
+    assert "is better than" in title([outcome("flexible", 0.150, 0.151), outcome("blurring", 0.100, 0.101)])
+    assert "is not told apart from" in title([outcome("flexible", 0.1), outcome("blurring", 0.2)])
+
+
+def test_encodings_that_are_not_told_apart_share_the_title():
+    encodings = [outcome("RRWP", 0.096, 0.104), outcome("RD", 0.095, 0.098), outcome("SPD", 0.150, 0.151)]
+    assert ablations._best_encodings(encodings) == "RD has the best mean, RRWP not told apart from it; SPD is worse"
+    assert ablations._best_encodings(encodings[1:]) == "RD has the best mean; SPD is worse"
 
 
 def test_the_warm_up_shortens_with_the_epochs():

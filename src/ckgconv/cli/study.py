@@ -13,6 +13,7 @@ from ckgconv.studies import STUDIES, Options, Report, conduct, study, write_page
 from ckgconv.studies.report import shown
 
 RESULTS = Path("results/studies")
+PIPED_WIDTH = 120
 
 
 def _read_by(option: str) -> str:
@@ -60,7 +61,8 @@ def study_command(
     report, provenance = conduct(chosen, options, sys.argv[1:])
     folder = RESULTS / name if out is None else out
     write_page(folder, report, provenance)
-    console = Console()
+    # Where nobody watches, as in a log, columns are not folded at 80.
+    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(as_table(report))
     console.print(f"{folder}: README.md, figure.png, table.json ({provenance.seconds:.1f} s)")
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe
-from ckgconv.studies.grid import Outcome, Variant, best_of, grid_report, plus_minus, run_grid
+from ckgconv.studies.grid import Outcome, Variant, best_of, grid_report, plus_minus, run_grid, told_apart
 from ckgconv.studies.report import Options, Report
 
 READS = ("seeds", "epochs", "device", "precision", "keep", "workers", "data_dir")
@@ -52,7 +52,11 @@ def kernel_depth(options: Options) -> Report:
     }
     name = options.data or "zinc"
     variants = [
-        Variant(f"{blocks} blocks", changed(recipe(name), {"blocks": blocks}, width=DEPTH_WIDTHS[blocks]), test)
+        Variant(
+            "1 block" if blocks == 1 else f"{blocks} blocks",
+            changed(recipe(name), {"blocks": blocks}, width=DEPTH_WIDTHS[blocks]),
+            test,
+        )
         for blocks, test in paper[name].items()
     ]
     return _study(variants, options, _compared("0 blocks", "a linear kernel", "an MLP kernel"))
@@ -67,7 +71,7 @@ def pe(options: Options) -> Report:
         Variant("SPD", changed(base, encoding="spd"), (0.072, 0.003)),
         Variant("pair-RWSE", changed(base, encoding="pair_rwse"), (0.081, 0.002)),
     ]
-    return _study(variants, options, lambda outcomes: f"{best_of(outcomes).variant.label} is the best encoding")
+    return _study(variants, options, _best_encodings)
 
 
 def flexibility(options: Options) -> Report:
@@ -122,12 +126,21 @@ def _compared(worse: str, worse_words: str, better_words: str) -> Callable[[list
     def title(outcomes: list[Outcome]) -> str:
         one = next(outcome for outcome in outcomes if outcome.variant.label == worse)
         other = best_of([outcome for outcome in outcomes if outcome is not one])
-        verdict = "is worse than" if best_of([one, other]) is other else "is not worse than"
-        return (
-            f"{worse_words.capitalize()} {verdict} {better_words}: {plus_minus(one.tests)}, {plus_minus(other.tests)}"
-        )
+        differs = "is worse than" if best_of([one, other]) is other else "is better than"
+        verdict = differs if told_apart(one, other) else "is not told apart from"
+        worse_first = worse_words[0].upper() + worse_words[1:]
+        return f"{worse_first} {verdict} {better_words}: {plus_minus(one.tests)}, {plus_minus(other.tests)}"
 
     return title
+
+
+def _best_encodings(outcomes: list[Outcome]) -> str:
+    best = best_of(outcomes)
+    equals = [one.variant.label for one in outcomes if one is not best and not told_apart(one, best)]
+    rest = [one.variant.label for one in outcomes if one is not best and one.variant.label not in equals]
+    beside = f", {' and '.join(equals)} not told apart from it" if equals else ""
+    worse = f"; {' and '.join(rest)} {'are' if len(rest) > 1 else 'is'} worse" if rest else ""
+    return f"{best.variant.label} has the best mean{beside}{worse}"
 
 
 def _support_title(outcomes: list[Outcome]) -> str:

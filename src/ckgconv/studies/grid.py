@@ -32,6 +32,8 @@ from ckgconv.studies.t_test import sample, t_test
 from ckgconv.tasks.metrics import HIGHER_IS_BETTER
 
 SEEDS = (0, 1, 2, 3)
+# Probability below which two variants are told apart.
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -163,10 +165,12 @@ def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes
     at_once = max(record.get("at_once", 1) for record in records)
     time = "s/epoch" if at_once == 1 else f"s/epoch, {at_once} at once"
     columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "p", "parameters", time, "MB")
+    rows = [_row(outcome, reference) for outcome in outcomes]
+    costs = ("s/epoch, paper", "MB, paper") if any(outcome.variant.paper_cost for outcome in outcomes) else ()
     return Report(
         title=title,
-        columns=(*columns, "s/epoch, paper", "MB, paper"),
-        rows=[_row(outcome, reference) for outcome in outcomes],
+        columns=(*columns, *costs),
+        rows=[row[: len(columns) + len(costs)] for row in rows],
         figure=_draw(title, outcomes, metric, protocol),
         notes=(*notes, _protocol(training.epochs, options), _tested(reference)),
         values={each.variant.label: [_summary(record) for record in each.records] for each in outcomes},
@@ -190,6 +194,12 @@ def best_of(outcomes: Sequence[Outcome]) -> Outcome:
     metric = outcomes[0].variant.recipe.training.metric
     sign = 1 if HIGHER_IS_BETTER[metric] else -1
     return max(outcomes, key=lambda outcome: sign * mean(outcome.tests))
+
+
+def told_apart(one: Outcome, other: Outcome) -> bool:
+    """Whether their runs differ by more than chance; never for a single run of each."""
+    found = probability(one, other)
+    return found is not None and found < SIGNIFICANT
 
 
 def _row(outcome: Outcome, reference: Outcome) -> tuple[Cell, ...]:
@@ -241,5 +251,6 @@ def _draw(title: str, outcomes: Sequence[Outcome], metric: str, protocol: str) -
     axes.invert_yaxis()
     axes.set_xlabel(f"test {metric}")
     axes.set_title(title, fontsize=11, wrap=True)
-    axes.legend(fontsize=8)
+    axes.margins(y=0.12)
+    figure.legend(fontsize=8, loc="outside lower center", ncols=2)
     return figure
