@@ -71,7 +71,8 @@ class Pairs:
     """The support of a batch: CSR over receivers, plus the zero rows of the sparse global form.
 
     Rows P … P + Z - 1 of `coordinates` are the zero pair of graph 0, 1, …: it stands for all pairs of that graph
-    that are not stored, and its `row_weight` says how many they are.
+    that are not stored, and its `row_weight` says how many they are. In a batch of static capacity one more zero row,
+    of weight 0, belongs to the nodes of padding.
     """
 
     rowptr: Tensor  # [N + 1] int64, receiver i owns rows rowptr[i] … rowptr[i + 1] - 1
@@ -81,6 +82,7 @@ class Pairs:
     support_size: Tensor  # [N] |supp(i)|, floating
     node_graph: Tensor  # [N] int64, the graph of each node
     row_weight: Tensor | None  # [R] how often a row counts in batch statistics; None: once each
+    graph_ptr: Tensor | None = None  # [Z + 1] where the nodes of each zero row's graph begin; None without zero rows
     # Only in batches of static capacity:
     filled: Tensor | None = None  # [1] int64, rows from there on are padding; None: all rows are real
     sender_ptr: Tensor | None = None  # [N + 1] sender j owns entries sender_ptr[j] … of `sender_rows`

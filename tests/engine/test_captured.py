@@ -46,6 +46,10 @@ def test_twenty_steps_with_degrees_in_the_coordinates(monkeypatch):
     follows_the_plain_path(without_dropout("zinc", degree_scaler="coordinates"), monkeypatch)
 
 
+def test_twenty_steps_with_sparse_global_support(monkeypatch):
+    follows_the_plain_path(without_dropout("zinc", support="sparse_global", steps=3), monkeypatch)
+
+
 def test_evaluation_of_the_training_split_trains_nothing():
     learner = learner_of(without_dropout("zinc"))
     for _ in captured_losses(learner):
@@ -64,7 +68,7 @@ def follows_the_plain_path(chosen, monkeypatch):
     score = evaluate(captured, "val")
 
     rooms = ("nn.kernel", "nn.stack", "nn.stem", "nn.head", "engine.learner", "engine.optim")
-    for module in (*rooms, "ops.lookup", "ops.absolute", "ops.pool"):
+    for module in (*rooms, "ops.lookup", "ops.absolute", "ops.pool", "ops.convolution"):
         monkeypatch.setattr(f"ckgconv.{module}.fused", lambda x: False)
     plain = learner_of(chosen)
     assert not plain.captures
@@ -95,7 +99,14 @@ def test_a_captured_step_is_the_eager_one(precision):
         assert torch.equal(mine, theirs)
 
 
-OTHERS = [{"support": 2}, {"encoding": "spd"}, {"encoding": "rd"}, {"norm": "layer"}, {"width": 136}]
+OTHERS = [
+    {"support": 2},
+    {"support": "sparse_global"},
+    {"encoding": "spd"},
+    {"encoding": "rd"},
+    {"norm": "layer"},
+    {"width": 136},
+]
 
 
 @pytest.mark.parametrize("model", OTHERS)

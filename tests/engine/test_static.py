@@ -35,6 +35,8 @@ CASES += [
     ("zinc", ("model.encoding=rd",)),
     ("pattern", ("model.encoding=pair_rwse", "model.support=1")),
     ("zinc", ("model.kernel.constraint=softmax", "model.norm=layer")),
+    ("zinc", ("model.support=sparse_global", "model.steps=3")),
+    ("pattern", ("model.support=sparse_global", "model.steps=1", "model.kernel.constraint=softmax")),
 ]
 
 
@@ -59,6 +61,12 @@ def test_a_padded_step_is_the_step(name, settings):
     evaluation_work(padded, source.sample(data, numbers, capacity, "train"), found.append)
     predicted = found[1][: expected.shape[0]] if data.node_targets else found[1][numbers >= 0]
     assert torch.allclose(predicted, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("settings", [("model.support=2",), ("model.support=sparse_global", "model.steps=3"), ()])
+def test_pairs_are_counted_as_they_are_stored(settings):
+    learner = learner_of("zinc", small_dataset(recipe("zinc")), settings)
+    assert learner.stored_pairs == int(source_of(learner).sizes.pairs.sum())
 
 
 def test_capacity_holds_every_batch_and_one_row_of_padding():

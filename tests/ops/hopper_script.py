@@ -6,6 +6,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from ckgconv.ops.convolution import triton as convolution
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
 from ckgconv.ops.lookup import triton as lookup
@@ -14,7 +15,7 @@ from ckgconv.ops.pyramid import triton as pyramid
 
 WIDTH, TILE = 96, 128
 POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64"} | dict.fromkeys(
-    ("rowptr", "sender", "sender_ptr", "sender_rows", "sender_receiver"), "*i64"
+    ("rowptr", "receiver", "sender", "sender_ptr", "sender_rows", "sender_receiver", "pointer", "other", "row"), "*i64"
 )
 NUMBERS = {
     **dict.fromkeys(("x_stride", "parts_stride", "parts_plane", "residual_stride", "y_stride", "draw"), "i32"),
@@ -43,6 +44,7 @@ STEM = {
 CONVOLUTION = {**NODE, "NORM": True, "CHUNK": 8}
 HEAD = {"D": 128, "H1": 64, "H2": 32, "T": 11, "BLOCK_H1": 64, "BLOCK_H2": 32, "BLOCK_T": 16, "BLOCK_M": 16}
 MATRIX = {"PRECISION": "tf32x3", "PIECE": 32, "SPAN": 128, "TILE": 64}
+LISTS = {"D": WIDTH, "BLOCK_D": TILE}
 TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
 # What a kernel is compiled for: constants, options, and the pointers to bfloat16.
 SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
@@ -80,6 +82,13 @@ CASES = {
         {"num_warps": 4, "num_stages": 3},
         (),
     ),
+    "sums over lists, bf16": (
+        convolution.list_sums,
+        {**LISTS, "PITCH": WIDTH, "TWO": True, "LISTED": True, "NODES": 4, "PAIRS": 16},
+        EIGHT,
+        SHORT[-2:],
+    ),
+    "products, bf16": (convolution.products, {**LISTS, "ROWS": 64}, EIGHT, ("gradient",)),
     "table": (lookup.table_gradient, {**COMMON, **TABLE}, EIGHT, ()),
     "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, ()),
 }

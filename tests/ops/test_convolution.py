@@ -3,9 +3,10 @@ import torch
 from graphs_for_tests import edge_lists, packed
 from hypothesis import given
 from hypothesis import strategies as st
+from on_device import DEVICE, needs_triton, relative
 from torch.autograd import gradcheck
 
-from ckgconv.ops.convolution import naive, scaled_convolution, segments, sparse_global_convolution
+from ckgconv.ops.convolution import SenderLists, naive, scaled_convolution, segments, sparse_global_convolution
 from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
 from ckgconv.pairs import given_support, global_support
 from ckgconv.pe import rrwp, sparse_rrwp
@@ -109,3 +110,61 @@ def test_gradients_of_row_sums():
     assert gradcheck(lambda *inputs: run(*inputs, receiver, sender, size, rowptr), (x, psi))
     assert gradcheck(lambda values: run(values, psi.detach(), receiver, sender, size, rowptr), (x,))
     assert gradcheck(lambda values: run(x.detach(), values, receiver, sender, size, rowptr), (psi,))
+
+
+def there(value):
+    return value.to(DEVICE)
+
+
+def random_lists(sizes, padding, share, generator):
+    """Pairs of some graphs at random, sorted by receiver; nodes of padding at the end have none."""
+    node_ptr = torch.tensor([0, *sizes]).cumsum(0)
+    graph = torch.arange(len(sizes) + 1).repeat_interleave(torch.tensor([*sizes, padding]))
+    together = (graph[:, None] == graph[None, :]) & (graph < len(sizes))
+    receiver, sender = (together & (torch.rand(together.shape, generator=generator) < share)).nonzero().unbind(1)
+    node = torch.arange(len(graph) + 1)
+    sorted_sender, rows = torch.sort(sender, stable=True)
+    by_sender = SenderLists(torch.searchsorted(sorted_sender, node), rows, receiver[rows])
+    graph_ptr = torch.cat([node_ptr, torch.tensor([len(graph)])])
+    return receiver, sender, torch.searchsorted(receiver, node), by_sender, graph, graph_ptr
+
+
+@needs_triton
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("sizes", "padding", "share", "width"),
+    [([5, 1, 20], 0, 0.5, 20), ([40], 3, 0.9, 8), ([3, 4], 2, 0.0, 64), ([9], 1, 0.3, 70)],
+)
+def test_sums_over_lists_equal_the_equation(sizes, padding, share, width, dtype, sparse):
+    """Values and gradients of the Triton kernels, ψ with a pitch, receivers without pairs included."""
+    from ckgconv.ops.convolution import triton as fused
+
+    generator = torch.Generator().manual_seed(width)
+    receiver, sender, rowptr, by_sender, graph, graph_ptr = random_lists(sizes, padding, share, generator)
+    nodes, pairs = len(graph), len(receiver)
+    size = torch.tensor([*sizes, 1])[graph].double() if sparse else rowptr.diff().double()
+    shapes = [nodes, pairs, nodes] if sparse else [nodes, pairs]
+    exact = [torch.randn(rows, width, generator=generator).to(dtype).double() for rows in shapes]
+    rough = [
+        exact[0].float(),
+        torch.nn.functional.pad(exact[1].to(dtype), (0, 2))[:, :width],
+        *map(torch.Tensor.float, exact[2:]),
+    ]
+    exact = [each.requires_grad_() for each in exact]
+    rough = [each.to(DEVICE).requires_grad_() for each in rough]
+    pulled = torch.randn(nodes, width, generator=generator).double()
+    lists = fused.Lists(*map(there, (rowptr, receiver, sender)), SenderLists(*map(there, by_sender)))
+    if sparse:
+        expected = naive.sparse_global_convolution(*exact, receiver, sender, size, graph)
+        graphs = fused.Graphs(there(graph), there(graph_ptr))
+        found = fused.sparse_global_convolution(*rough, there(size.float()), lists, graphs)
+    else:
+        expected = naive.scaled_convolution(*exact, receiver, sender, size)
+        found = fused.scaled_convolution(*rough, there(size.float()), lists)
+    assert relative(found, expected) < 1e-6
+    wanted = torch.autograd.grad((expected * pulled).sum(), exact)
+    gradients = torch.autograd.grad((found * there(pulled.float())).sum(), rough)
+    for place, (mine, theirs) in enumerate(zip(gradients, wanted, strict=True)):
+        assert mine.dtype == rough[place].dtype
+        assert relative(mine, theirs) < (5e-3 if mine.dtype == torch.bfloat16 else 2e-6)

@@ -11,11 +11,13 @@ pytestmark = needs_triton
 
 @pytest.mark.parametrize("pooling", ["sum", "mean"])
 @pytest.mark.parametrize(
-    ("sizes", "padding", "width"), [([5, 0, 90, 1], 0, 20), ([3, 7], 6, 64), ([], 4, 8), ([0], 0, 3)]
+    ("sizes", "padding", "width"),
+    [([5, 0, 90, 1], 0, 20), ([3, 7], 6, 64), ([], 4, 8), ([0], 0, 3), ([700, 0, 1], 2, 5)],
 )
-def test_forward_and_backward(sizes, padding, width, pooling):
+def test_forward_and_backward(sizes, padding, width, pooling, monkeypatch):
     from ckgconv.ops.pool import triton as fused
 
+    monkeypatch.setattr(fused, "PART", 40)  # some graphs are summed by several programs
     nodes = sum(sizes)
     node_ptr = torch.tensor([0, *sizes]).cumsum(0)
     owner = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes, dtype=torch.int64))
@@ -30,3 +32,17 @@ def test_forward_and_backward(sizes, padding, width, pooling):
     (gradient,) = torch.autograd.grad((found * pulled.float().to(DEVICE)).sum(), rough)
     assert relative(gradient, wanted) < 1e-6
     assert (gradient[nodes:] == 0).all()
+
+
+def test_values_of_graphs_spread_to_their_nodes():
+    from ckgconv.ops.pool import triton as fused
+
+    sizes = torch.tensor([5, 0, 130, 1])
+    node_ptr, owner = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)]), torch.arange(4)
+    owner = owner.repeat_interleave(sizes)
+    values = torch.randn(4, 20, device=DEVICE, requires_grad=True)
+    pulled = torch.randn(136, 20)
+    found = fused.Spread.apply(values, owner.to(DEVICE), node_ptr.to(DEVICE))
+    assert torch.equal(found, values[owner.to(DEVICE)])
+    (gradient,) = torch.autograd.grad((found * pulled.to(DEVICE)).sum(), values)
+    assert relative(gradient, torch.zeros(4, 20, dtype=torch.float64).index_add(0, owner, pulled.double())) < 1e-6

@@ -1,6 +1,7 @@
 """All that a training step touches: model, optimiser, data and targets, on one device."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -9,12 +10,17 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ckgconv.data import PackedDataset
+from ckgconv.graphs import pack
 from ckgconv.nn import CKGCN
 from ckgconv.ops.fused import fused
 from ckgconv.ops.total import total
+from ckgconv.pe import pairs_within
 from ckgconv.recipe import TrainingRecipe
 from ckgconv.tasks.losses import LOSSES, alone
 from ckgconv.tasks.scaling import TargetScale
+
+# Graphs that are encoded together where pairs of a whole data set are counted or stored.
+CHUNK = 256
 
 
 @dataclass
@@ -32,18 +38,32 @@ class Learner:
 
     @property
     def captures(self) -> bool:
-        """Whether steps run as CUDA graphs: one process on a GPU, float32 parameters, every pair stored."""
+        """Whether steps run as CUDA graphs: one process on a GPU, float32 parameters, room for all pairs."""
         alone = self.fabric.world_size == 1 and fused(self.model.node_stem.norm.scale)
         encoding = self.model.encoding
         return alone and encoding.keeps_edges and (encoding.walks_whole_graphs or self._pairs_fit())
 
     def _pairs_fit(self) -> bool:
-        """Whether the data lives on the device, and its pairs, at most n² a graph, take less than a quarter of it."""
+        """Whether the data lives on the device, and its pairs take less than a quarter of it."""
         if not self.data.node_ptr.is_cuda:
             return False
-        pairs = int(self.data.node_ptr.diff().square().sum())
-        size = pairs * (self.model.encoding.channels * 4 + 8)
-        return size < torch.cuda.get_device_properties(self.fabric.device).total_memory // 4
+        room = torch.cuda.get_device_properties(self.fabric.device).total_memory // 4
+        room //= self.model.encoding.channels * 4 + 12
+        # At most n² a graph; where that is too many, those within reach are counted.
+        return int(self.data.node_ptr.diff().square().sum()) < room or self.stored_pairs < room
+
+    @cached_property
+    def stored_pairs(self) -> int:
+        """Pairs of all graphs that a support of few hops, or a sparse one, stores."""
+        if not self.model.encoding.stores_some:
+            return int(self.data.node_ptr.diff().square().sum())
+        graphs = torch.arange(self.data.num_graphs, device=self.data.node_ptr.device)
+        return sum(self._within_reach(chunk) for chunk in graphs.split(CHUNK))
+
+    def _within_reach(self, graphs: Tensor) -> int:
+        batch = self.data.batch(graphs)
+        packed = pack(batch.edge_index, batch.batch, num_nodes=batch.num_nodes)
+        return pairs_within(packed, self.model.encoding.reach)[0].shape[0]
 
     @property
     def outputs(self) -> int:

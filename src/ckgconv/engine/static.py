@@ -7,15 +7,12 @@ import torch
 from torch import Tensor
 
 from ckgconv.data.packed import SPLITS, PackedDataset
-from ckgconv.engine.learner import Learner
+from ckgconv.engine.learner import CHUNK, Learner
 from ckgconv.engine.stream import Window
 from ckgconv.graphs import GraphBatch
 from ckgconv.ops.assembly import Capacity
 from ckgconv.pairs.padded import StoredPairs, padded_batch, store_pairs
 from ckgconv.tasks.losses import only
-
-# Graphs that are encoded together when the pairs of a whole data set are stored.
-CHUNK = 256
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
 from ckgconv.ops.beside import beside
-from ckgconv.ops.fused import fused
+from ckgconv.ops.fused import fits, fused
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
 from ckgconv.recipes import check_recipe
@@ -127,8 +127,10 @@ class CKGCN(nn.Module):
     def sums_in_order(self) -> bool:
         """Whether all sums over nodes and pairs run in fused passes, which keep one order."""
         norms = [self.kernel.norm if isinstance(self.kernel, Kernel) else None, *(b.ffn_norm for b in self.blocks)]
-        passes = isinstance(self.kernel, Kernel) and self.kernel.constraint != "softplus"
-        return passes and all(isinstance(norm, WeightedBatchNorm) for norm in norms)
+        constraint = self.kernel.constraint if isinstance(self.kernel, Kernel) else None
+        passes = ("none",) if self.encoding.support == "sparse_global" else ("none", "softmax")
+        narrow = fits(self.node_stem.norm.scale, 1, self.recipe.width)
+        return narrow and constraint in passes and all(isinstance(norm, WeightedBatchNorm) for norm in norms)
 
     @torch.compiler.disable
     def prepare(self, data: Data) -> GraphBatch:

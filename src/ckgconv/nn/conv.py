@@ -19,7 +19,7 @@ from ckgconv.nn.degree import DegreeInjection, DegreeScaler
 from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
 from ckgconv.nn.norm import NormName, WeightedBatchNorm
 from ckgconv.nn.stem import PairStem
-from ckgconv.ops.convolution import scaled_convolution, sparse_global_convolution
+from ckgconv.ops.convolution import SenderLists, scaled_convolution, sparse_global_convolution
 from ckgconv.pairs import Encoding, EncodingName, Support, collate
 
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm, WeightedBatchNorm)
@@ -274,12 +274,18 @@ class GivenKernel(nn.Module):
 def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
     """1/|supp(i)| Σ_j x_j ⊙ ψ_ij on matched channels, [N, D]."""
     x, stored = channels.spread(x), channels.spread_kernel(psi.stored)
+    indices, lists = (pairs.receiver, pairs.sender, pairs.support_size), (pairs.rowptr, sender_lists(pairs))
     if psi.background is None:
-        return scaled_convolution(x, stored, pairs.receiver, pairs.sender, pairs.support_size, pairs.rowptr)
+        return scaled_convolution(x, stored, *indices, *lists)
     background = channels.spread_kernel(psi.background)
-    return sparse_global_convolution(
-        x, stored, background, pairs.receiver, pairs.sender, pairs.support_size, pairs.node_graph
-    )
+    return sparse_global_convolution(x, stored, background, *indices, pairs.node_graph, pairs.graph_ptr, *lists)
+
+
+def sender_lists(pairs: Pairs) -> SenderLists | None:
+    """The order by senders, where the batch brings it along."""
+    if pairs.sender_ptr is None or pairs.sender_rows is None or pairs.sender_receiver is None:
+        return None
+    return SenderLists(pairs.sender_ptr, pairs.sender_rows, pairs.sender_receiver)
 
 
 def channel_rule(in_channels: int, out_channels: int, groups: int | None, heads: int | None) -> Channels:

@@ -26,6 +26,7 @@ from ckgconv.ops.fused import draw_seed, fits, fused
 from ckgconv.ops.kernel_mlp import cpu
 from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.memory import Memory
+from ckgconv.ops.pool import spread
 from ckgconv.ops.softmax import sparse_global_softmax, summing_softmax
 from ckgconv.ops.total import several_processes
 
@@ -324,7 +325,9 @@ def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:
     """ψ [R, C] of stored pairs and, where there are zero rows, of the pairs not stored."""
     if not pairs.has_zero_rows:
         return KernelValues(psi, None)
-    return KernelValues(psi[: pairs.num_pairs], psi[pairs.num_pairs :][pairs.node_graph])
+    stored, zero = psi[: pairs.num_pairs], psi[pairs.num_pairs :]
+    background = zero[pairs.node_graph] if pairs.graph_ptr is None else spread(zero, pairs.node_graph, pairs.graph_ptr)
+    return KernelValues(stored, background)
 
 
 def by_layer(

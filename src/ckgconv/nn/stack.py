@@ -6,6 +6,7 @@ Legend: L blocks, N nodes, P pairs, D width.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
+from ckgconv.nn.conv import sender_lists
 from ckgconv.nn.kernel import GivenKernels, Kernel, only_real
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.beside import beside, has_room, together
@@ -30,6 +32,8 @@ def run_blocks(
     if not _runs_fused(blocks, h, pairs):
         together()
         has_room()
+        # Once for all blocks, which on a GPU sum over both orders.
+        pairs = sorted_by_sender(pairs) if fused(h) else pairs
         values = kernel.in_turn if isinstance(kernel, Kernel) else kernel
         for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
@@ -95,12 +99,17 @@ def _fields(block: CKGConvBlock, h: Tensor) -> Block:
 
 def support_lists(batch: GraphBatch) -> Lists:
     """The support by receivers and by senders; sorted here unless the batch brings the order along."""
-    pairs = batch.pairs
-    rows, pointer, receiver = pairs.sender_rows, pairs.sender_ptr, pairs.sender_receiver
-    if rows is None or pointer is None or receiver is None:
-        rows = torch.argsort(pairs.sender, stable=True)
-        nodes = torch.arange(pairs.rowptr.shape[0], device=rows.device)
-        pointer = torch.searchsorted(pairs.sender[rows], nodes)
-        receiver = pairs.receiver[rows]
-    size = pairs.support_size.float()
-    return Lists(pairs.rowptr, pairs.sender, pointer, rows, receiver, size, batch.degree.float())
+    pairs = sorted_by_sender(batch.pairs)
+    lists = sender_lists(pairs)
+    assert lists is not None
+    return Lists(pairs.rowptr, pairs.sender, *lists, pairs.support_size.float(), batch.degree.float())
+
+
+def sorted_by_sender(pairs: Pairs) -> Pairs:
+    """The same pairs with their order by senders."""
+    if sender_lists(pairs) is not None:
+        return pairs
+    sender, rows = torch.sort(pairs.sender, stable=True)
+    nodes = torch.arange(pairs.rowptr.shape[0], device=rows.device)
+    pointer = torch.searchsorted(sender, nodes)
+    return replace(pairs, sender_ptr=pointer, sender_rows=rows, sender_receiver=pairs.receiver[rows])

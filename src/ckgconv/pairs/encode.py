@@ -63,8 +63,18 @@ class Encoding:
 
     @property
     def keeps_edges(self) -> bool:
-        """Whether every edge lies inside the support, and every pair of it is stored."""
-        return self.support == "global" or (isinstance(self.support, int) and self.support > 0)
+        """Whether every edge lies inside the support."""
+        return self.support != 0
+
+    @property
+    def stores_some(self) -> bool:
+        """Whether only pairs of near nodes are stored."""
+        return self.support != "global"
+
+    @property
+    def reach(self) -> int:
+        """Hops beyond which no pair is stored, where only some are."""
+        return self.support if isinstance(self.support, int) else max(self.steps, 1)
 
     @property
     def channels(self) -> int:

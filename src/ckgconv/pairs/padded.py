@@ -16,6 +16,7 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.ops.assembly import Capacity, Members, members
@@ -48,6 +49,7 @@ class StoredPairs:
     pair_ptr: Tensor  # [G + 1]
     receiver: Tensor  # [P] local to each graph
     sender: Tensor  # [P]
+    sender_rows: Tensor  # [P] rows of each graph by sender, then receiver
     coordinates: Tensor  # [P, C], or [P] for the shortest-path distance
     edge_row: Tensor  # [E] row of each edge among those of its graph
     node_encoding: Tensor  # [N, K]
@@ -68,11 +70,15 @@ def _stored_part(batch: GraphBatch) -> tuple[Tensor, ...]:
     first = batch.node_ptr[graph]
     start = counts.cumsum(0) - counts
     edge_row = batch.edge_row - start[graph[batch.edge_row]]
-    values = pairs.coordinates if pairs.coordinates.is_floating_point() else pairs.coordinates.short()
+    # Zero rows are the same in every batch.
+    values = pairs.coordinates[: pairs.num_pairs]
+    values = values if values.is_floating_point() else values.short()
     return (
         counts,
         (pairs.receiver - first).int(),
         (pairs.sender - first).int(),
+        # Graphs follow each other in this order too.
+        (torch.sort(pairs.sender, stable=True)[1] - start[graph]).int(),
         values,
         edge_row,
         batch.node_encoding,
@@ -101,7 +107,10 @@ def padded_batch(
         edges = ragged(store.edge_ptr, numbers, capacity.edges)
         edge, degree = edges.row, _degree(store, nodes, edges, capacity, dtype)
         pairs, edge_row = _gathered(stored, nodes, edges, numbers, capacity, dtype)
-        pairs = _with_rescaled(pairs) if encoding.name == "rrwp" else pairs
+        if encoding.support == "sparse_global":
+            pairs = _with_zero_rows(pairs, stored, nodes, numbers)
+        elif encoding.name == "rrwp":
+            pairs = _with_rescaled(pairs)
         node_encoding = stored.node_encoding[nodes.row].to(dtype)
     batch = GraphBatch(
         node_features=widened(store.x[nodes.row], dtype),
@@ -156,6 +165,26 @@ def _with_rescaled(pairs: Pairs) -> Pairs:
     return replace(pairs, rescaled=pairs.coordinates * pairs.support_size[pairs.receiver].unsqueeze(-1))
 
 
+def _with_zero_rows(pairs: Pairs, stored: StoredPairs, nodes: Ragged, numbers: Tensor) -> Pairs:
+    """The sparse global form: a zero row for each graph, and one of weight 0 for the nodes of padding."""
+    assert pairs.row_weight is not None
+    sizes, graph = nodes.start.diff(), numbers.clamp(min=0)
+    count = torch.where(numbers >= 0, stored.pair_ptr[graph + 1] - stored.pair_ptr[graph], 0)
+    dtype, zero_rows = pairs.row_weight.dtype, sizes.shape[0] + 1
+    # Padding has the size 1, by which its sums may be divided.
+    size = torch.cat([sizes, sizes.new_ones(1)])[nodes.owner]
+    return replace(
+        pairs,
+        coordinates=F.pad(pairs.coordinates, (0, 0, 0, zero_rows)),
+        rescaled=F.pad(pairs.coordinates * size[pairs.receiver].unsqueeze(-1), (0, 0, 0, zero_rows)),
+        support_size=size.to(dtype),
+        row_weight=torch.cat([pairs.row_weight, F.pad((sizes**2 - count).to(dtype), (0, 1))]),
+        graph_ptr=torch.cat([nodes.start, nodes.start.new_full((1,), nodes.row.shape[0])]),
+        # Zero rows lie behind the padding: all rows are computed, and weights say which count.
+        filled=None,
+    )
+
+
 def _gathered(
     stored: StoredPairs, nodes: Ragged, edges: Ragged, numbers: Tensor, capacity: Capacity, dtype: torch.dtype
 ) -> tuple[Pairs, Tensor]:
@@ -166,9 +195,11 @@ def _gathered(
     receiver = torch.where(rows.real, first + stored.receiver[rows.row].long(), dummy)
     sender = torch.where(rows.real, first + stored.sender[rows.row].long(), dummy)
     node = torch.arange(capacity.nodes + 1, device=numbers.device)
-    # Padding sorts behind all real rows: it belongs to the last node, which is padding itself.
-    sorted_sender, sender_rows = torch.sort(sender, stable=True)
-    rowptr = torch.searchsorted(receiver, node)
+    row = torch.arange(capacity.pairs, device=numbers.device)
+    sender_rows = torch.where(rows.real, rows.start[rows.owner] + stored.sender_rows[rows.row].long(), row)
+    # Padding lies behind all real rows and belongs to the last node, which is padding itself; that node has no list,
+    # which a sum over pairs would walk along.
+    rowptr = torch.searchsorted(receiver, node).clamp(max=rows.start[-1])
     values = stored.coordinates[rows.row]
     edge_row = rows.start[edges.owner] + stored.edge_row[edges.row]
     pairs = Pairs(
@@ -180,7 +211,7 @@ def _gathered(
         node_graph=nodes.owner,
         row_weight=rows.real.to(dtype),
         filled=rows.start[-1:],
-        sender_ptr=torch.searchsorted(sorted_sender, node),
+        sender_ptr=torch.searchsorted(sender[sender_rows], node).clamp(max=rows.start[-1]),
         sender_rows=sender_rows,
         sender_receiver=receiver[sender_rows],
     )

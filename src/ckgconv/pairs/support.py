@@ -38,6 +38,7 @@ def global_support(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.
         support_size=graphs.sizes[graphs.node_graph].to(zero_rows.dtype),
         node_graph=graphs.node_graph,
         row_weight=torch.cat([zero_rows.new_ones(coordinates.receiver.shape[0]), not_stored]),
+        graph_ptr=graphs.node_ptr,
     )
 
 

@@ -9,7 +9,17 @@ and, where only the pairs j ∈ S_i are stored and all others share the coeffici
 Legend: N nodes, P stored pairs, D channels.
 """
 
+from typing import NamedTuple
+
 from torch import Tensor
+
+
+class SenderLists(NamedTuple):
+    """The pairs once more, by sender: what a gather reads on the way back."""
+
+    pointer: Tensor  # [N + 1] sender j owns entries pointer[j] … pointer[j + 1] - 1 of the two lists below
+    rows: Tensor  # [P] rows whose sender is j
+    receiver: Tensor  # [P] their receivers
 
 
 def scaled_convolution(x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Sums or means over the nodes of each graph, in a fixed order: one launch each way on a GPU."""
+"""Sums or means over the nodes of each graph, and back from graphs to nodes, in a fixed order by few launches."""
 
 from torch import Tensor
 
@@ -16,4 +16,13 @@ def pool(x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> T
     return naive.pool(x, node_graph, node_ptr, pooling)
 
 
-__all__ = ["Pooling", "pool"]
+def spread(values: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:
+    """[N, D] the values [G, D] of the graph of each node; every node has one."""
+    if fused(values):
+        from ckgconv.ops.pool import triton
+
+        return triton.Spread.apply(values, node_graph, node_ptr)
+    return values[node_graph]
+
+
+__all__ = ["Pooling", "pool", "spread"]

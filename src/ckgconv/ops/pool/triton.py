@@ -17,6 +17,8 @@ from ckgconv.ops.fused import power_of_two
 from ckgconv.ops.pool.naive import Pooling
 
 NODES = 64  # at once
+# A graph of many nodes is summed in parts by several programs, and the parts in their order.
+PART, MOST_PARTS = 512, 256
 
 
 def pool(x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> Tensor:
@@ -29,14 +31,10 @@ class Pool(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> Tensor:
-        x, width = x.contiguous(), x.shape[1]
         node_graph, node_ptr = node_graph.contiguous(), node_ptr.contiguous()
-        y = x.new_empty(node_ptr.shape[0] - 1, width)
-        if len(y):
-            gather[(len(y),)](x, node_ptr, y, width, MEAN=pooling == "mean", NODES=NODES, BLOCK_D=power_of_two(width))
         ctx.save_for_backward(node_graph, node_ptr)
         ctx.pooling = pooling
-        return y
+        return sums(x, node_ptr, pooling)
 
     @staticmethod
     @once_differentiable
@@ -60,11 +58,39 @@ class Pool(torch.autograd.Function):
         return pulled, None, None, None
 
 
+class Spread(torch.autograd.Function):
+    """Values of graphs, graphs of nodes, pointers → values of nodes: the transpose of a sum."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:
+        ctx.save_for_backward(node_ptr)
+        return values.index_select(0, node_graph)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return sums(gradient.float(), ctx.saved_tensors[0]).to(gradient.dtype), None, None
+
+
+def sums(x: Tensor, node_ptr: Tensor, pooling: Pooling = "sum") -> Tensor:
+    """[G, D] from float32 [N, D], in a fixed order."""
+    x, (nodes, width), graphs = x.contiguous(), x.shape, node_ptr.shape[0] - 1
+    parts = min(max(nodes // (PART * max(graphs, 1)), 1), MOST_PARTS)
+    y = x.new_empty(graphs, parts, width)
+    if graphs:
+        options = {"MEAN": pooling == "mean", "NODES": NODES, "BLOCK_D": power_of_two(width)}
+        gather[(graphs, parts)](x, node_ptr.contiguous(), y, width, **options)
+    return y[:, 0] if parts == 1 else y.sum(1)
+
+
 @triton.jit
 def gather(x, node_ptr, y, width, MEAN: tl.constexpr, NODES: tl.constexpr, BLOCK_D: tl.constexpr):
-    """A program sums the nodes of its graph."""
-    graph = tl.program_id(0)
-    begin, end = tl.load(node_ptr + graph).to(tl.int32), tl.load(node_ptr + graph + 1).to(tl.int32)
+    """A program sums its part of the nodes of its graph."""
+    graph, part, parts = tl.program_id(0), tl.program_id(1), tl.num_programs(1)
+    first, last = tl.load(node_ptr + graph).to(tl.int32), tl.load(node_ptr + graph + 1).to(tl.int32)
+    share = tl.cdiv(last - first, parts)
+    begin = first + part * share
+    end = tl.minimum(begin + share, last)
     columns = tl.arange(0, BLOCK_D)
     total = tl.zeros([NODES, BLOCK_D], tl.float32)
     for start in range(begin, end, NODES):
@@ -73,8 +99,8 @@ def gather(x, node_ptr, y, width, MEAN: tl.constexpr, NODES: tl.constexpr, BLOCK
         total += tl.load(x + node[:, None] * width + columns[None, :], mask=inside, other=0.0)
     summed = tl.sum(total, axis=0)
     if MEAN:
-        summed = summed / tl.maximum(end - begin, 1).to(tl.float32)
-    tl.store(y + graph * width + columns, summed, mask=columns < width)
+        summed = summed / tl.maximum(last - first, 1).to(tl.float32)
+    tl.store(y + (graph * parts + part) * width + columns, summed, mask=columns < width)
 
 
 @triton.jit

@@ -1,0 +1,73 @@
+"""A training step of the whole network by fused kernels, as on a GPU: by Triton's interpreter, on padded batches."""
+
+import importlib
+
+import pytest
+import torch
+from on_device import DEVICE, needs_triton
+from small_data import small_dataset
+
+from ckgconv.engine.captured import evaluation_work, training_work
+from ckgconv.engine.loop import predict_batch, training_step
+from ckgconv.engine.run import make_learner
+from ckgconv.engine.setup import make_fabric
+from ckgconv.engine.static import source_of
+from ckgconv.nn import CKGCN
+from ckgconv.recipes import recipe, with_value
+
+pytestmark = needs_triton
+MODULES = (
+    *("nn.kernel", "nn.stack", "nn.stem", "nn.head", "nn.ckgcn", "engine.learner", "engine.optim"),
+    *("ops.lookup", "ops.absolute", "ops.pool", "ops.convolution", "ops.assembly", "ops.walk"),
+)
+CASES = [
+    ("zinc", ()),
+    ("zinc", ("model.support=2",)),
+    ("zinc", ("model.support=sparse_global",)),
+    ("zinc", ("model.support=sparse_global", "model.kernel.constraint=softmax")),
+    ("zinc", ("model.kernel.constraint=softmax",)),
+    ("zinc", ("model.norm=layer",)),
+    ("zinc", ("model.encoding=spd",)),
+    ("zinc", ("model.degree_scaler=coordinates",)),
+    ("mnist", ()),
+    ("cluster", ()),
+    ("peptides-func", ()),
+]
+
+
+def learner_of(name, settings, data, precision):
+    chosen = recipe(name)
+    small = ("model.width=16", "model.blocks=2", "model.steps=3", "model.node_steps=3")
+    dry = ("model.dropout=0", "model.kernel.dropout=0", "model.kernel.mlp_dropout=0")
+    for setting in (*small, *dry, *settings):
+        chosen = with_value(chosen, setting)
+    torch.manual_seed(3)
+    model = CKGCN.from_recipe(chosen).double()
+    # Both start from the same weights.
+    return make_learner(make_fabric(DEVICE, precision), model if precision == "64" else model.float(), data, chosen)
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_a_fused_step_is_the_plain_one(name, settings, monkeypatch):
+    data = small_dataset(recipe(name))
+    numbers = torch.tensor([2, -1, 0, 3])
+    plain = learner_of(name, settings, data, "64")
+    expected = [training_step(plain, numbers[numbers >= 0]) for _ in range(2)]
+
+    for module in MODULES:
+        monkeypatch.setattr(importlib.import_module(f"ckgconv.{module}"), "fused", lambda x: x.dtype != torch.float64)
+    fused = learner_of(name, settings, data, "32")
+    source = source_of(fused)
+    capacity = source.sizes.needed(torch.tensor([[1, 2, 3, 4]]))
+    sample = source.sample(fused.data, numbers.to(DEVICE), capacity, "train")
+    found: list[torch.Tensor] = []
+    fused.model.train()
+    for _ in range(2):
+        training_work(fused, sample, found.append)
+    assert [float(loss) for loss in found] == pytest.approx(expected, rel=1e-4)
+
+    fused.model.eval()
+    wanted = predict_batch(plain, plain.batch(numbers[numbers >= 0]))
+    evaluation_work(fused, sample, found.append)
+    predicted = found[2][: wanted.shape[0]] if data.node_targets else found[2][(numbers >= 0).to(DEVICE)]
+    assert torch.allclose(predicted.double().cpu(), wanted.cpu(), rtol=1e-3, atol=1e-3)
