@@ -4,7 +4,8 @@ A step is a chain of launches, each waiting for the one before, but not all of i
 gradients of parameters before the update, nor the stem of the nodes before the blocks. Inside `overlapping` such
 launches run on other streams, on several in turn, since they need not wait for each other either. The node pass,
 moreover, occupies half of a large GPU: other work of the step that wants the rest, such as the walks of the next batch,
-begins where the network calls `has_room`.
+begins where the network calls `has_room`. The pairs pass is the opposite: its programs take every place there is, and
+one of another launch makes the next stage wait. What is `put_off` begins behind it, where the pass calls `has_places`.
 
 Elsewhere everything runs where it stands, and none of these functions does anything.
 """
@@ -26,6 +27,7 @@ class Overlap:
     turn: int = 0
     held: list[Tensor] = field(default_factory=list)
     room: torch.cuda.Event | None = None
+    waiting: list[tuple[Callable[[], None], tuple[Tensor, ...]]] = field(default_factory=list)
 
     def next_side(self) -> torch.cuda.Stream:
         """The stream whose turn it is."""
@@ -83,10 +85,32 @@ def beside(*inputs: Tensor) -> Iterator[None]:
     _overlap.held += inputs
 
 
-def together() -> None:
-    """Wait for everything beside."""
+def put_off(launches: Callable[[], None], *inputs: Tensor) -> None:
+    """Launches for which only `together` waits, and which take many places: they begin, beside, at `has_places`.
+
+    What they write is allocated before; `inputs` are tensors they read that could be freed meanwhile.
+    """
+    if _overlap is None:
+        launches()
+    else:
+        _overlap.waiting.append((launches, inputs))
+
+
+def has_places() -> None:
+    """The launches that follow take few places on the device."""
     if _overlap is None:
         return
+    waiting, _overlap.waiting = _overlap.waiting, []
+    for launches, inputs in waiting:
+        with beside(*inputs):
+            launches()
+
+
+def together() -> None:
+    """Wait for everything beside, and for what was put off."""
+    if _overlap is None:
+        return
+    has_places()
     main = torch.cuda.current_stream()
     for side in _overlap.sides[: _overlap.turn]:
         main.wait_stream(side)

@@ -29,10 +29,15 @@ def add_parts(parts, part_stride, sums, splits, values, BLOCK: tl.constexpr, PAR
 
 def summed(parts: Tensor) -> Tensor:
     """[…] the sums of float32 parts [S, …], whose values lie side by side in each part."""
-    splits, values = parts.shape[0], parts[0].numel()
     sums = torch.empty(parts.shape[1:], device=parts.device)
+    write_sums(parts, sums)
+    return sums
+
+
+def write_sums(parts: Tensor, sums: Tensor) -> None:
+    """The same into `sums` […]."""
+    splits, values = parts.shape[0], sums.numel()
     if values:
         add_parts[(-(-values // VALUES),)](
             parts, parts.stride(0), sums, splits, values, BLOCK=VALUES, PARTS=power_of_two(splits)
         )
-    return sums

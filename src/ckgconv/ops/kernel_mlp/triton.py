@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from ckgconv.ops.beside import beside
+from ckgconv.ops.beside import beside, has_places
 from ckgconv.ops.fused import (
     block,
     launch,
@@ -375,6 +375,7 @@ def _backward(
         BLOCK_K=block(channels),
     )
     # After the launches that somebody waits for: these programs would be in front of them.
+    has_places()
     with beside(parts):
         sums = summed(parts).split([size for each in sizes for size in each])
     return gradient_x[:, :channels], _field_gradients(sums, stages)
