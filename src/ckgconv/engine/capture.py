@@ -59,6 +59,8 @@ class Replay:
         self.table = torch.full((steps + 1, width), -1, device=device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)  # the batch of this step
         self.upcoming = torch.zeros_like(self.counter)  # the batch that is assembled
+        # The chain of a step goes first wherever several launches want a place on the device.
+        self.main = torch.cuda.Stream(device, priority=-1)
         self.sides = [torch.cuda.Stream(device) for _ in range(SIDES)]
         self.assembly = torch.cuda.Stream(device)
         self.table[:steps] = batches.to(device)
@@ -148,13 +150,12 @@ class Replay:
         learner = self.source.learner
         kept = _state(learner)
         generator = torch.cuda.get_rng_state(learner.fabric.device)
-        stream = torch.cuda.Stream(learner.fabric.device)
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
+        self.main.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.main):
             for _ in range(WARM_UPS):
                 self._begin()
                 self._step(0)
-        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.current_stream().wait_stream(self.main)
         torch.cuda.synchronize()
         pool = torch.cuda.graph_pool_handle()
         self.first = self._graph(pool, self._begin)
@@ -172,7 +173,7 @@ class Replay:
     def _graph(self, pool: Any, launches: Callable[[], object]) -> torch.cuda.CUDAGraph:
         """The launches as a graph."""
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool):
+        with torch.cuda.graph(graph, pool=pool, stream=self.main):
             launches()
         return graph
 

@@ -207,7 +207,7 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
 class Pace:
     """When to keep a checkpoint: writing them may take this share of the time, since an epoch may be shorter."""
 
-    share = 0.02
+    share = 0.01
 
     def __init__(self) -> None:
         self.cost = 0.0
