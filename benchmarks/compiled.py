@@ -20,17 +20,17 @@ from triton.compiler import ASTSource
 
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
-from ckgconv.ops.kernel_mlp.triton import ROWS, backward_launch, forward_launch
+from ckgconv.ops.kernel_mlp.triton import backward_launch, forward_launch
 from ckgconv.ops.node_pass import backward, forward
 
 WIDTH = 64
 STAGE = {"K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": False, "ACT": True, "SPARES": False}
-STAGE |= {"PRECISION": "tf32", "BLOCK_R": ROWS, "BLOCK_K": WIDTH, "BLOCK_D": WIDTH, "PARTS": 64}
-FORWARD = {**STAGE, "BIAS": True, "GIVEN": False, "TRACK": True}
-BACKWARD = {**STAGE, "THROUGH_NORM": True}
+STAGE |= {"PRECISION": "tf32", "BLOCK_K": WIDTH, "BLOCK_D": WIDTH, "PARTS": 64}
+AHEAD, BACK = forward_launch(WIDTH, torch.bfloat16), backward_launch(WIDTH, torch.bfloat16)
+FORWARD = {**STAGE, "BIAS": True, "GIVEN": False, "TRACK": True, "BLOCK_R": AHEAD.tile}
+BACKWARD = {**STAGE, "THROUGH_NORM": True, "BLOCK_R": BACK.tile}
 NODES = {"D": WIDTH, "PITCH": WIDTH, "PRECISION": "tf32", "DROP": True, "NORM": True, "BLOCK_N": 16, "CHUNK": 8}
 NODES |= {"BLOCK_D": WIDTH, "PARTS": 64, "GIVEN": False, "TRACK": True, "EARLY": True}
-AHEAD, BACK = forward_launch(WIDTH, torch.bfloat16).options, backward_launch(WIDTH, torch.bfloat16).options
 CONVOLUTION = {"num_warps": 8, "num_stages": 1}
 SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
 LONG = ("filled", "seed", "rowptr", "sender", "sender_ptr", "sender_rows", "sender_receiver")
@@ -38,17 +38,17 @@ REAL = ("factor", "epsilon", "momentum")
 WHOLE = ("x_stride", "parts_stride", "parts_plane", "residual_stride", "y_stride", "part_stride", "group_stride")
 WHOLE += ("gx_stride", "draw", "threshold", "level", "dropped_rows", "splits", "N")
 CASES: dict[str, tuple[Any, dict[str, Any], dict[str, int]]] = {
-    "forward, even stage": (forward_stage, {**FORWARD, "RESIDUAL": False, "DROP": False}, AHEAD),
-    "forward, odd stage": (forward_stage, {**FORWARD, "RESIDUAL": True, "DROP": True}, AHEAD),
+    "forward, even stage": (forward_stage, {**FORWARD, "RESIDUAL": False, "DROP": False}, AHEAD.options),
+    "forward, odd stage": (forward_stage, {**FORWARD, "RESIDUAL": True, "DROP": True}, AHEAD.options),
     "backward, even stage": (
         backward_stage,
         {**BACKWARD, "PLAIN": True, "ADD_CARRY": False, "WRITE_CARRY": False, "DROP": False},
-        BACK,
+        BACK.options,
     ),
     "backward, odd stage": (
         backward_stage,
         {**BACKWARD, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "DROP": True},
-        BACK,
+        BACK.options,
     ),
     "convolution": (forward.forward_convolution, NODES, CONVOLUTION),
     "convolution backward": (backward.backward_convolution, {**NODES, "BLOCK_N": 8}, CONVOLUTION),

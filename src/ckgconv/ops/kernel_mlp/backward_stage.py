@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from ckgconv.ops.kernel_mlp.kernels import dropped, row_weights
-from ckgconv.ops.parts import TINY, gelu_and_slope, group_start, read_moments, read_sums
+from ckgconv.ops.parts import TINY, gelu_and_slope, group_start, half_gelu_and_slope, read_moments, read_sums
 
 
 @triton.jit
@@ -84,7 +84,11 @@ def backward_stage(
     beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
     cell = outer[:, None] * K + inner[None, :]
     real_cell = (outer < D)[:, None] & (inner < K)[None, :]
-    matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0).to(storage)
+    # The factor of the dropout is in the matrix, and in the sums at the end.
+    scaled = 1.0
+    if DROP and not SPARES:
+        scaled = factor
+    matrix = (tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0) * scaled).to(storage)
     g += group_start(group, group_stride)
     y += group_start(group, group_stride)
     carry += group_start(group, group_stride)
@@ -126,17 +130,20 @@ def backward_stage(
         values = tl.load(x + place, mask=there, other=0.0).to(tl.float32)
         active = values * slope_x[None, :] + moved[None, :]
         back = tl.dot(pulled, matrix, input_precision=PRECISION)
-        if ACT:
-            active, slope = gelu_and_slope(active, back, storage == tl.bfloat16)
+        if ACT and storage == tl.bfloat16:
+            active, slope = half_gelu_and_slope(active, back)
+            back = back * slope.to(tl.float32)
+        elif ACT:
+            active, slope = gelu_and_slope(active)
             back = back * slope
         gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
         tl.store(gx + place, back.to(storage), mask=there)
         sum_g += back
         sum_gx += back * values
     parts = split * part_stride
-    tl.store(linear_parts + parts + group * D * K + cell, gradient_linear, mask=real_cell)
+    tl.store(linear_parts + parts + group * D * K + cell, gradient_linear * scaled, mask=real_cell)
     if not PLAIN:
-        tl.store(bias_parts + parts + group * D + outer, tl.sum(gradient_bias, axis=0), mask=outer < D)
+        tl.store(bias_parts + parts + group * D + outer, tl.sum(gradient_bias, axis=0) * scaled, mask=outer < D)
     else:
         tl.store(bias_parts + parts + group * D + outer, tl.zeros([BLOCK_D], tl.float32), mask=outer < D)
     total_g = tl.sum(sum_g, axis=0)

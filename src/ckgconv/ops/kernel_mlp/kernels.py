@@ -49,11 +49,15 @@ def dropped(
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):
-    """Dropout of a tile [ROWS, COLUMNS]; where it SPARES some, rows from `dropped_rows` on stay as they are."""
-    result = tl.where(kept(seed, row, threshold, ROWS, COLUMNS), values * factor, 0.0)
+    """Dropout of a tile [ROWS, COLUMNS] without its factor, which the caller has put elsewhere.
+
+    Where it SPARES some rows, those from `dropped_rows` on stay as they are, and the others have their factor here.
+    """
+    staying = kept(seed, row, threshold, ROWS, COLUMNS)
     if SPARES:
-        result = tl.where((row < dropped_rows)[:, None], result, values)
-    return result
+        return tl.where((row < dropped_rows)[:, None], tl.where(staying, values * factor, 0.0), values)
+    else:
+        return tl.where(staying, values, 0.0)
 
 
 @triton.jit

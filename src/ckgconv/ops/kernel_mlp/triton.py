@@ -34,7 +34,7 @@ from ckgconv.ops.kernel_mlp.kernels import input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.sums import summed
 
-ROWS = 32  # of a tile
+INPUT_ROWS = 32  # of a tile of the input's gradient
 FIELDS = len(Stage._fields)
 
 
@@ -42,30 +42,31 @@ Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [L, K] of each st
 
 
 class Launch(NamedTuple):
-    """How many programs share a multiprocessor, and with what options each is compiled.
+    """How many programs share a multiprocessor, rows of a tile, and with what options a program is compiled.
 
     Warps in flight hide what a stage waits for, and registers limit them: with the caps below next to nothing spills,
     and 16 warps (forward) or 12 (backward; 16 of half as many values where rows are wide) run at once.
     """
 
     busy: int
+    tile: int
     options: dict[str, int]
 
 
 def forward_launch(width: int, dtype: torch.dtype) -> Launch:
     """Of a forward stage."""
     if dtype != torch.bfloat16:
-        return Launch(2, launch(width))
-    return Launch(4 if width <= 64 else 2, {**launch(width), "num_stages": 2, "maxnreg": 128})
+        return Launch(2, 32, launch(width))
+    return Launch(4 if width <= 64 else 2, 32, {**launch(width), "num_stages": 2, "maxnreg": 128})
 
 
 def backward_launch(width: int, dtype: torch.dtype) -> Launch:
     """Of a backward stage, which holds ∂W as well."""
     if dtype != torch.bfloat16:
-        return Launch(2 if width <= 64 else 1, launch(width))
+        return Launch(2 if width <= 64 else 1, 32, launch(width))
     if width > 64:
-        return Launch(1, {"num_warps": 16, "num_stages": 2, "maxnreg": 128})
-    return Launch(3, {**launch(width), "num_stages": 2, "maxnreg": 168})
+        return Launch(1, 32, {"num_warps": 16, "num_stages": 2, "maxnreg": 128})
+    return Launch(3, 32, {**launch(width), "num_stages": 2, "maxnreg": 168})
 
 
 class Settings(NamedTuple):
@@ -185,9 +186,9 @@ def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
     return torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device) if filled is None else filled
 
 
-def _splits(x: Tensor, groups: int, busy: int) -> int:
+def _splits(x: Tensor, groups: int, busy: int, tile: int) -> int:
     """S: all groups together fill the device, but no part is without rows."""
-    splits = max(1, min(programs(x, busy) // groups, -(-x.shape[0] // ROWS)))
+    splits = max(1, min(programs(x, busy) // groups, -(-x.shape[0] // tile)))
     # Parts are read in powers of two: a few more than one of them cost as much as twice as many.
     below = 1 << (splits.bit_length() - 1)
     return below if splits < 1.1 * below else splits
@@ -208,8 +209,8 @@ def _forward(
     """
     rows, channels = x.shape[0], stages[0].scale.shape[1]
     groups, last = stages[0].scale.shape[0], len(stages) - 1
-    busy, options = forward_launch(channels, settings.storage)
-    splits = _splits(x, groups, busy)
+    busy, tile, options = forward_launch(channels, settings.storage)
+    splits = _splits(x, groups, busy, tile)
     parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
     if moments is not None:
         row_moments[(splits,)](
@@ -266,7 +267,7 @@ def _forward(
             GIVEN=moments is None,
             TRACK=moments is not None and number < last,
             PRECISION=settings.precision,
-            BLOCK_R=ROWS,
+            BLOCK_R=tile,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
@@ -294,8 +295,8 @@ def _backward(
     """∂x, and the gradients of the fields of every stage."""
     rows, channels = x.shape[0], stages[0].scale.shape[1]
     groups, last = stages[0].scale.shape[0], len(stages) - 1
-    busy, options = backward_launch(channels, settings.storage)
-    splits = _splits(x, groups, busy)
+    busy, tile, options = backward_launch(channels, settings.storage)
+    splits = _splits(x, groups, busy, tile)
     sizes = [[stage.weight.numel(), stage.bias.numel(), 2 * stage.scale.numel()] for stage in stages]
     width = sum(map(sum, sizes))
     parts = x.new_empty(splits, width, dtype=torch.float32)
@@ -346,14 +347,14 @@ def _backward(
             ADD_CARRY=number % 2 == 1 and number < last - 1,
             WRITE_CARRY=number % 2 == 1,
             PRECISION=settings.precision,
-            BLOCK_R=ROWS,
+            BLOCK_R=tile,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
             PARTS=power_of_two(splits),
             **options,
         )
     gradient_x = torch.empty_like(x)
-    input_gradient[(-(-rows // ROWS),)](
+    input_gradient[(-(-rows // INPUT_ROWS),)](
         pull,
         summed(views[2]),
         carry,
@@ -371,7 +372,7 @@ def _backward(
         PITCH=x.shape[1],
         WEIGHTED=row_weight is not None,
         CARRY=last > 0,
-        BLOCK_R=ROWS,
+        BLOCK_R=INPUT_ROWS,
         BLOCK_K=block(channels),
     )
     # After the launches that somebody waits for: these programs would be in front of them.

@@ -85,7 +85,7 @@ def hidden_slope(u, matrix_in, bias_in, hidden_kept, node, inner, N, H: tl.const
     """GELU'(W₁ u + b₁) [BLOCK_N, inner]; GELU itself is kept for the gradient of W₂."""
     n = tl.dot(u, tl.trans(matrix_in), input_precision=PRECISION)
     n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
-    active, slope = gelu_and_slope(n, n, False)
+    active, slope = gelu_and_slope(n)
     there = (node < N)[:, None] & (inner < H)[None, :]
     tl.store(hidden_kept + node[:, None] * H + inner[None, :], active, mask=there)
     return slope

@@ -304,7 +304,7 @@ def forward_ffn(
                 matrix_in, matrix_out = hidden_matrices(linear_in, linear_out, inner, columns, D, H)
             n = tl.dot(u, matrix_in, input_precision=PRECISION)
             n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
-            out = tl.dot(gelu(n, False), matrix_out, out, input_precision=PRECISION)
+            out = tl.dot(gelu(n), matrix_out, out, input_precision=PRECISION)
         out += added[None, :]
         if DROP:
             out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)

@@ -126,8 +126,8 @@ def forward_pyramid(
     w1 = matrix(weight1, H1, D, BLOCK_H1, BLOCK_D)
     w2 = matrix(weight2, H2, H1, BLOCK_H2, BLOCK_H1)
     w3 = matrix(weight3, T, H2, BLOCK_T, BLOCK_H2)
-    a1 = gelu(affine(rows_of(x, row, real, D, BLOCK_D), w1, bias1, H1, BLOCK_H1, PRECISION), False)
-    a2 = gelu(affine(a1, w2, bias2, H2, BLOCK_H2, PRECISION), False)
+    a1 = gelu(affine(rows_of(x, row, real, D, BLOCK_D), w1, bias1, H1, BLOCK_H1, PRECISION))
+    a2 = gelu(affine(a1, w2, bias2, H2, BLOCK_H2, PRECISION))
     out = affine(a2, w3, bias3, T, BLOCK_T, PRECISION)
     column = tl.arange(0, BLOCK_T)
     tl.store(y + row[:, None] * T + column[None, :], out, mask=real[:, None] & (column < T)[None, :])
@@ -177,9 +177,9 @@ def backward_pyramid(
         real = row < rows
         values = rows_of(x, row, real, D, BLOCK_D)
         n1 = affine(values, w1, bias1, H1, BLOCK_H1, PRECISION)
-        a1, slope1 = gelu_and_slope(n1, n1, False)
+        a1, slope1 = gelu_and_slope(n1)
         n2 = affine(a1, w2, bias2, H2, BLOCK_H2, PRECISION)
-        a2, slope2 = gelu_and_slope(n2, n2, False)
+        a2, slope2 = gelu_and_slope(n2)
         g3 = rows_of(gradient, row, real, T, BLOCK_T)
         g2 = tl.dot(g3, w3, input_precision=PRECISION) * slope2
         g1 = tl.dot(g2, w2, input_precision=PRECISION) * slope1
