@@ -80,7 +80,8 @@ def draw(records: dict[str, list[dict[str, Any]]], path: Path) -> None:
             values = [entry["val"] for entry in record["epochs"]]
             label = f"{NAMES.get(name, name)}, seeds {', '.join(str(each['seed']) for each in group)}"
             axes.plot(epochs, values, color=COLOURS[name], linewidth=0.9, alpha=0.8, label=None if place else label)
-    metric = next(iter(records.values()))[0]["metric"].upper()
+    metric = next(iter(records.values()))[0]["metric"]
+    metric = metric.upper() if metric == "mae" else metric.replace("_", " ")
     axes.set_yscale("log")
     for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         ticks(ScalarFormatter())

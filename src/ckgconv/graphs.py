@@ -1,7 +1,7 @@
 """The frozen structures every room speaks in.
 
 Legend: G graphs, N nodes of all graphs together, E edges, P stored pairs, C coordinate channels,
-Z zero rows (0, or one per graph), R = P + Z rows.
+Z zero rows (0, or one per graph and one for padding), R = P + Z rows.
 
 Direction, everywhere: **i receives, j sends**. An edge (i, j) is a column of `edge_index`, i above j; a random
 walk from i may step along it to j; its attribute belongs to the pair (i, j). Undirected graphs hold both
@@ -84,7 +84,8 @@ class Pairs:
     row_weight: Tensor | None  # [R] how often a row counts in batch statistics; None: once each
     graph_ptr: Tensor | None = None  # [Z + 1] where the nodes of each zero row's graph begin; None without zero rows
     # Only in batches of static capacity:
-    filled: Tensor | None = None  # [1] int64, rows from there on are padding; None: all rows are real
+    filled: Tensor | None = None  # [1] int64, rows from there on are padding; None: weights say which rows count
+    # There too, and wherever a GPU needs the order by senders:
     sender_ptr: Tensor | None = None  # [N + 1] sender j owns entries sender_ptr[j] … of `sender_rows`
     sender_rows: Tensor | None = None  # [P] rows by sender, then receiver
     sender_receiver: Tensor | None = None  # [P] receivers of these rows

@@ -12,6 +12,7 @@ from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.static import source_of
 from ckgconv.engine.stream import Window
 from ckgconv.nn import CKGCN
+from ckgconv.ops.convolution import naive
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import recipe, with_value
 
@@ -61,6 +62,27 @@ def test_a_padded_step_is_the_step(name, settings):
     evaluation_work(padded, source.sample(data, numbers, capacity, "train"), found.append)
     predicted = found[1][: expected.shape[0]] if data.node_targets else found[1][numbers >= 0]
     assert torch.allclose(predicted, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("support", ["global", "2", "sparse_global"])
+def test_padding_does_not_grow_from_block_to_block(support, monkeypatch):
+    """Most of a batch is padding, and every row of it is summed; its values must stay finite, or 0 · ∞ is not 0."""
+
+    def plain(x, psi, receiver, sender, support_size, *lists):
+        return naive.scaled_convolution(x, psi, receiver, sender, support_size)
+
+    monkeypatch.setattr("ckgconv.nn.conv.scaled_convolution", plain)
+    chosen = with_value(with_value(recipe("zinc"), f"model.support={support}"), "model.blocks=24")
+    data = small_dataset(chosen, graphs=60)
+    torch.manual_seed(0)
+    learner = make_learner(make_fabric("cpu", "32"), CKGCN.from_recipe(chosen), data, chosen)
+    source = source_of(learner)
+    capacity = source.sizes.needed(torch.arange(50).unsqueeze(0))
+    numbers = torch.full((50,), -1)
+    numbers[:2] = torch.tensor([4, 7])
+    learner.model.train()
+    states = learner.model.node_states(source.sample(data, numbers, capacity, "train").batch)
+    assert states.abs().max() < 1e3
 
 
 @pytest.mark.parametrize("settings", [("model.support=2",), ("model.support=sparse_global", "model.steps=3"), ()])

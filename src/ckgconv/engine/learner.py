@@ -19,8 +19,8 @@ from ckgconv.recipe import TrainingRecipe
 from ckgconv.tasks.losses import LOSSES, alone
 from ckgconv.tasks.scaling import TargetScale
 
-# Graphs that are encoded together where pairs of a whole data set are counted or stored.
-CHUNK = 256
+# Pairs that are encoded together where those of a whole data set are counted or stored: 700 bytes each, for a while.
+CHUNK = 2**21
 
 
 @dataclass
@@ -50,15 +50,26 @@ class Learner:
         room = torch.cuda.get_device_properties(self.fabric.device).total_memory // 4
         room //= self.model.encoding.channels * 4 + 12
         # At most n² a graph; where that is too many, those within reach are counted.
-        return int(self.data.node_ptr.diff().square().sum()) < room or self.stored_pairs < room
+        return self.most_pairs < room or self.stored_pairs < room
+
+    @property
+    def most_pairs(self) -> int:
+        """All pairs of all graphs."""
+        return int(self.data.node_ptr.diff().square().sum())
 
     @cached_property
     def stored_pairs(self) -> int:
-        """Pairs of all graphs that a support of few hops, or a sparse one, stores."""
+        """Pairs of all graphs that the support stores."""
         if not self.model.encoding.stores_some:
-            return int(self.data.node_ptr.diff().square().sum())
+            return self.most_pairs
+        return sum(self._within_reach(chunk) for chunk in self.chunks())
+
+    def chunks(self) -> tuple[Tensor, ...]:
+        """Numbers of all graphs, in order, in parts that can be encoded together: few pairs, or one graph."""
+        pairs = self.data.node_ptr.diff().square().cpu()
+        part = pairs.cumsum(0) // CHUNK
         graphs = torch.arange(self.data.num_graphs, device=self.data.node_ptr.device)
-        return sum(self._within_reach(chunk) for chunk in graphs.split(CHUNK))
+        return graphs.split(torch.unique_consecutive(part, return_counts=True)[1].tolist())
 
     def _within_reach(self, graphs: Tensor) -> int:
         batch = self.data.batch(graphs)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.data.packed import SPLITS, PackedDataset
-from ckgconv.engine.learner import CHUNK, Learner
+from ckgconv.engine.learner import Learner
 from ckgconv.engine.stream import Window
 from ckgconv.graphs import GraphBatch
 from ckgconv.ops.assembly import Capacity
@@ -92,6 +92,5 @@ def source_of(learner: Learner) -> Source:
 
 @torch.no_grad()
 def _eager_batches(learner: Learner) -> Iterator[GraphBatch]:
-    graphs = torch.arange(learner.data.num_graphs, device=learner.data.node_ptr.device)
-    for chunk in graphs.split(CHUNK):
+    for chunk in learner.chunks():
         yield learner.model.prepare(learner.batch(chunk))

@@ -57,7 +57,8 @@ class CKGConvBlock(nn.Module):
     ) -> Tensor:
         x = self.convolution_norm(x + self._drop(self.convolution(x, psi, pairs, degree)), node_weight)
         x = self.ffn_norm(x + self._drop(self.ffn_out(F.gelu(self.ffn_in(x)))), node_weight)
-        return x
+        # No norm sees nodes of padding: without this they could grow from block to block, and 0 · ∞ is not 0.
+        return x if node_weight is None else x * node_weight.unsqueeze(-1)
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.dropout, self.training)

@@ -88,7 +88,7 @@ def beside(*inputs: Tensor) -> Iterator[None]:
 def put_off(launches: Callable[[], None], *inputs: Tensor) -> None:
     """Launches for which only `together` waits, and which take many places: they begin, beside, at `has_places`.
 
-    What they write is allocated before; `inputs` are tensors they read that could be freed meanwhile.
+    What they write is allocated before; `inputs` are tensors they read or write that could be freed meanwhile.
     """
     if _overlap is None:
         launches()

@@ -172,12 +172,12 @@ def _with_zero_rows(pairs: Pairs, stored: StoredPairs, nodes: Ragged, numbers: T
     count = torch.where(numbers >= 0, stored.pair_ptr[graph + 1] - stored.pair_ptr[graph], 0)
     dtype, zero_rows = pairs.row_weight.dtype, sizes.shape[0] + 1
     # Padding has the size 1, by which its sums may be divided.
-    size = torch.cat([sizes, sizes.new_ones(1)])[nodes.owner]
+    size = F.pad(sizes, (0, 1), value=1)[nodes.owner].to(dtype)
     return replace(
         pairs,
         coordinates=F.pad(pairs.coordinates, (0, 0, 0, zero_rows)),
         rescaled=F.pad(pairs.coordinates * size[pairs.receiver].unsqueeze(-1), (0, 0, 0, zero_rows)),
-        support_size=size.to(dtype),
+        support_size=size,
         row_weight=torch.cat([pairs.row_weight, F.pad((sizes**2 - count).to(dtype), (0, 1))]),
         graph_ptr=torch.cat([nodes.start, nodes.start.new_full((1,), nodes.row.shape[0])]),
         # Zero rows lie behind the padding: all rows are computed, and weights say which count.

@@ -197,7 +197,7 @@ def best_of(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def told_apart(one: Outcome, other: Outcome) -> bool:
-    """Whether their runs differ by more than chance; never for a single run of each."""
+    """Whether their runs differ by more than chance; never where no t-test applies, as for single runs."""
     found = probability(one, other)
     return found is not None and found < SIGNIFICANT
 

@@ -55,7 +55,8 @@ def sparse_global_convolution(
 
 
 def _runs_fused(x: Tensor, psi: Tensor) -> bool:
-    return fused(x) and fused(psi) and fits(x, psi.shape[0], psi.stride(0))
+    rows, width = max(x.shape[0], psi.shape[0]), max(psi.stride(0), x.shape[1])
+    return fused(x) and fused(psi) and fits(x, rows, width)
 
 
 __all__ = ["SenderLists", "scaled_convolution", "sparse_global_convolution"]

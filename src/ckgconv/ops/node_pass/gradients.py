@@ -196,7 +196,7 @@ def field_gradients(
             write_sums(each, total)
 
     # Nobody reads them before the update.
-    put_off(launches, parts, sums, sums_out, narrow, wide)
+    put_off(launches, parts, sums, sums_out, narrow, wide, totals, own_sums, out_sums)
     weight, bias, weight_in, bias_in, weight_out, bias_out = (
         total.view(layers, *shape) for total, shape in zip(totals.split(sizes), shapes, strict=True)
     )

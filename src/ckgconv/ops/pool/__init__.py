@@ -18,7 +18,7 @@ def pool(x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> T
 
 def spread(values: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:
     """[N, D] the values [G, D] of the graph of each node; every node has one."""
-    if fused(values):
+    if fused(values) and fits(values, node_graph.shape[0], values.shape[1]):
         from ckgconv.ops.pool import triton
 
         return triton.Spread.apply(values, node_graph, node_ptr)

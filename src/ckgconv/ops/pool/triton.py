@@ -1,4 +1,4 @@
-"""Pooling as one Triton launch each way; the equation is in `naive`.
+"""Pooling as one Triton launch each way, two where graphs are large; the equation is in `naive`.
 
 Legend: G graphs, N nodes, D width.
 """
