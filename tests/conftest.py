@@ -2,6 +2,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import settings
@@ -28,3 +29,32 @@ def double():
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def bfloat16(monkeypatch):
+    """Products of bfloat16 and GELU in float16 instructions, of which Triton's interpreter has neither."""
+    from on_device import CUDA, HAS_TRITON
+
+    if CUDA or not HAS_TRITON:
+        return
+    import plain_gelu
+    import triton.language as tl
+    from triton.runtime import interpreter
+
+    from ckgconv.ops.kernel_mlp import backward_stage, forward_stage
+
+    builder = interpreter.InterpreterBuilder
+    multiply = builder.create_dot
+
+    def widened(handle):
+        if handle.dtype.scalar != tl.bfloat16:
+            return handle
+        return interpreter.TensorHandle((handle.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+
+    def create_dot(self, a, b, *rest):
+        return multiply(self, widened(a), widened(b), *rest)
+
+    monkeypatch.setattr(builder, "create_dot", create_dot)
+    monkeypatch.setattr(forward_stage, "half_gelu", plain_gelu.half_gelu)
+    monkeypatch.setattr(backward_stage, "half_gelu_and_slope", plain_gelu.half_gelu_and_slope)

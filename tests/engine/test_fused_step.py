@@ -49,6 +49,17 @@ def learner_of(name, settings, data, precision):
 
 @pytest.mark.parametrize(("name", "settings"), CASES)
 def test_a_fused_step_is_the_plain_one(name, settings, monkeypatch):
+    follows(name, settings, "32", 1e-4, monkeypatch)
+
+
+@pytest.mark.usefixtures("bfloat16")
+@pytest.mark.parametrize("support", ["global", "sparse_global"])
+def test_a_fused_step_in_bfloat16_is_near_the_plain_one(support, monkeypatch):
+    follows("zinc", (f"model.support={support}",), "bf16", 0.02, monkeypatch)
+
+
+def follows(name, settings, precision, tolerance, monkeypatch):
+    """Two steps and a prediction."""
     data = small_dataset(recipe(name))
     numbers = torch.tensor([2, -1, 0, 3])
     plain = learner_of(name, settings, data, "64")
@@ -56,7 +67,7 @@ def test_a_fused_step_is_the_plain_one(name, settings, monkeypatch):
 
     for module in MODULES:
         monkeypatch.setattr(importlib.import_module(f"ckgconv.{module}"), "fused", lambda x: x.dtype != torch.float64)
-    fused = learner_of(name, settings, data, "32")
+    fused = learner_of(name, settings, data, precision)
     source = source_of(fused)
     capacity = source.sizes.needed(torch.tensor([[1, 2, 3, 4]]))
     sample = source.sample(fused.data, numbers.to(DEVICE), capacity, "train")
@@ -64,10 +75,10 @@ def test_a_fused_step_is_the_plain_one(name, settings, monkeypatch):
     fused.model.train()
     for _ in range(2):
         training_work(fused, sample, found.append)
-    assert [float(loss) for loss in found] == pytest.approx(expected, rel=1e-4)
+    assert [float(loss) for loss in found] == pytest.approx(expected, rel=tolerance)
 
     fused.model.eval()
     wanted = predict_batch(plain, plain.batch(numbers[numbers >= 0]))
     evaluation_work(fused, sample, found.append)
     predicted = found[2][: wanted.shape[0]] if data.node_targets else found[2][(numbers >= 0).to(DEVICE)]
-    assert torch.allclose(predicted.double().cpu(), wanted.cpu(), rtol=1e-3, atol=1e-3)
+    assert torch.allclose(predicted.double().cpu(), wanted.cpu(), rtol=10 * tolerance, atol=10 * tolerance)

@@ -89,6 +89,35 @@ def test_forward_and_backward(rows, width, groups, blocks, mlp_dropout, kernel_d
         assert relative(mine, theirs) < 5e-5
 
 
+@pytest.mark.usefixtures("bfloat16")
+@pytest.mark.parametrize(
+    ("rows", "width", "groups", "blocks"), [(150, 20, 3, 2), (70, 64, 2, 1), (64, 16, 2, 2), (40, 96, 1, 2)]
+)
+def test_values_kept_as_bfloat16(rows, width, groups, blocks):
+    """Rounding of every stage is all that differs."""
+    from ckgconv.ops.kernel_mlp import triton as fused
+
+    torch.manual_seed(rows)
+    stages = random_stages(groups, width, width, blocks)
+    x = torch.randn(rows, width, dtype=torch.float64) * 2 + 1
+    pulled = torch.randn(groups, rows, width, dtype=torch.float64)
+    exact_x, exact_stages, exact = leaves(x, stages, torch.float64, "cpu")
+    expected, _ = naive.kernel_mlp(exact_x, exact_stages, None, lambda values, number: values, 1e-5)
+    wanted = torch.autograd.grad((expected * pulled).sum(), exact)
+    rough_x, rough_stages, rough = leaves(x, stages, torch.float32, DEVICE)
+    running = [(torch.zeros(groups, width, device=DEVICE), torch.ones(groups, width, device=DEVICE)) for _ in stages]
+    seed = torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    with torch.autocast(DEVICE, torch.bfloat16):
+        psi, _ = fused.kernel_mlp(rough_x, rough_stages, running, 0.1, None, None, seed, 0.0, 0.0, rows, 1e-5)
+    found = torch.autograd.grad((psi.float() * pulled.float().to(DEVICE)).sum(), rough)
+    assert psi.dtype == torch.bfloat16
+    assert relative(psi, expected) < 0.01
+    # Some gradients vanish, and rounding is all there is.
+    largest = max(float(theirs.norm()) for theirs in wanted)
+    for mine, theirs in zip(found, wanted, strict=True):
+        assert float((mine.double().cpu() - theirs).norm()) < 0.03 * max(float(theirs.norm()), 0.1 * largest)
+
+
 def test_padding_is_neither_read_nor_written():
     from ckgconv.ops.kernel_mlp import triton as fused
 
