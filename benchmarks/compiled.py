@@ -32,7 +32,8 @@ BACKWARD = {**STAGE, "THROUGH_NORM": True, "BLOCK_R": BACK.tile}
 NODES = {"D": WIDTH, "PITCH": WIDTH, "PRECISION": "tf32", "DROP": True, "NORM": True, "BLOCK_N": 16, "CHUNK": 8}
 NODES |= {"BLOCK_D": WIDTH, "PARTS": 64, "GIVEN": False, "TRACK": True, "EARLY": True}
 CONVOLUTION = {"num_warps": 8, "num_stages": 1}
-SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
+HALF = ("x", "y", "residual")
+SHORT = ("g", "gx", "carry", "psi", "gpsi")
 LONG = ("filled", "seed", "rowptr", "sender", "sender_ptr", "sender_rows", "sender_receiver")
 REAL = ("factor", "epsilon", "momentum")
 WHOLE = ("x_stride", "parts_stride", "parts_plane", "residual_stride", "y_stride", "part_stride", "group_stride")
@@ -61,10 +62,10 @@ def main() -> None:
 
 def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int]) -> dict[str, int]:
     """Figures of one kernel."""
-    types = dict.fromkeys(SHORT, "*bf16") | dict.fromkeys(LONG, "*i64")
+    types = dict.fromkeys(HALF, "*fp16") | dict.fromkeys(SHORT, "*bf16") | dict.fromkeys(LONG, "*i64")
     types |= dict.fromkeys(REAL, "fp32") | dict.fromkeys(WHOLE, "i32")
     if "NORM" in constants:
-        types |= dict.fromkeys(("x", "y", "residual"), "*fp32")
+        types |= dict.fromkeys(HALF, "*fp32")
     names = kernel.arg_names
     signature = {name: "constexpr" if name in constants else types.get(name, "*fp32") for name in names}
     values = {(place,): constants[name] for place, name in enumerate(names) if name in constants}

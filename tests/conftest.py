@@ -58,3 +58,5 @@ def bfloat16(monkeypatch):
     monkeypatch.setattr(builder, "create_dot", create_dot)
     monkeypatch.setattr(forward_stage, "half_gelu", plain_gelu.half_gelu)
     monkeypatch.setattr(backward_stage, "half_gelu_and_slope", plain_gelu.half_gelu_and_slope)
+    for module in (forward_stage, backward_stage):
+        monkeypatch.setattr(module, "saturated", plain_gelu.saturated)

@@ -7,11 +7,16 @@ from ckgconv.ops.parts import gelu, gelu_and_slope
 
 
 @triton.jit
+def saturated(values):
+    return tl.minimum(tl.maximum(values, -65504.0), 65504.0).to(tl.float16)
+
+
+@triton.jit
 def half_gelu(n):
-    return gelu(n).to(tl.float16)
+    return gelu(n.to(tl.float32)).to(tl.float16)
 
 
 @triton.jit
 def half_gelu_and_slope(n, beside):
-    active, slope = gelu_and_slope(n)
+    active, slope = gelu_and_slope(n.to(tl.float32))
     return active.to(tl.float16), slope.to(tl.float16)

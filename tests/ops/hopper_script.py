@@ -46,57 +46,59 @@ HEAD = {"D": 128, "H1": 64, "H2": 32, "T": 11, "BLOCK_H1": 64, "BLOCK_H2": 32, "
 MATRIX = {"PRECISION": "tf32x3", "PIECE": 32, "SPAN": 128, "TILE": 64}
 LISTS = {"D": WIDTH, "BLOCK_D": TILE}
 TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
-# What a kernel is compiled for: constants, options, and the pointers to bfloat16.
-SHORT = ("x", "y", "g", "gx", "carry", "residual", "psi", "gpsi")
+# What a kernel is compiled for: constants, options, and the pointers that are not to float32.
+STAGES = dict.fromkeys(("x", "y", "residual"), "*fp16") | dict.fromkeys(("g", "gx", "carry"), "*bf16")
+PSI = {"psi": "*bf16", "gpsi": "*bf16"}
 EIGHT = {"num_warps": 8, "num_stages": 1}
 CASES = {
-    "forward stage": (forward_stage, FORWARD, EIGHT, ()),
-    "backward stage": (backward_stage, BACKWARD, EIGHT, ()),
+    "forward stage": (forward_stage, FORWARD, EIGHT, {}),
+    "forward stage, bf16": (forward_stage, FORWARD, {"num_warps": 8, "num_stages": 2, "maxnreg": 128}, STAGES),
+    "backward stage": (backward_stage, BACKWARD, EIGHT, {}),
     "backward stage, bf16": (
         backward_stage,
         BACKWARD,
         {"num_warps": 16, "num_stages": 2, "maxnreg": 128},
-        SHORT,
+        STAGES,
     ),
-    "stem": (forward_stage, {**FORWARD, **STEM, "BIAS": False}, {"num_warps": 16, "num_stages": 1}, ()),
+    "stem": (forward_stage, {**FORWARD, **STEM, "BIAS": False}, {"num_warps": 16, "num_stages": 1}, {}),
     "stem backward": (
         backward_stage,
         {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False},
         {"num_warps": 16, "num_stages": 1},
-        (),
+        {},
     ),
-    "convolution": (forward.forward_convolution, {**CONVOLUTION, "GIVEN": False, "TRACK": True}, EIGHT, ()),
+    "convolution": (forward.forward_convolution, {**CONVOLUTION, "GIVEN": False, "TRACK": True}, EIGHT, {}),
     "sum over senders, bf16": (
         aggregate.aggregate,
         {**CONVOLUTION, "GIVEN": False, "TILE": 16, "BLOCK_N": 4, "CHUNK": 16},
         {**EIGHT, "maxnreg": 128},
-        SHORT[-2:],
+        PSI,
     ),
-    "projection": (aggregate.project, {**NODE, "TRACK": True}, EIGHT, ()),
-    "convolution backward, bf16": (backward.backward_convolution, CONVOLUTION, EIGHT, SHORT[-2:]),
-    "ffn": (forward.forward_ffn, {**NODE, "GIVEN": False, "TRACK": True, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
-    "ffn backward": (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, ()),
+    "projection": (aggregate.project, {**NODE, "TRACK": True}, EIGHT, {}),
+    "convolution backward, bf16": (backward.backward_convolution, CONVOLUTION, EIGHT, PSI),
+    "ffn": (forward.forward_ffn, {**NODE, "GIVEN": False, "TRACK": True, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, {}),
+    "ffn backward": (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, {}),
     "matrices": (
         gradients.matrix_gradients,
         {**MATRIX, "D": WIDTH, "H": 2 * WIDTH, "PITCH": WIDTH, "SQUARE": 4, "OBLONG": 6},
         {"num_warps": 4, "num_stages": 3},
-        (),
+        {},
     ),
     "sums over lists, bf16": (
         convolution.list_sums,
         {**LISTS, "PITCH": WIDTH, "TWO": True, "LISTED": True, "NODES": 4, "PAIRS": 16},
         EIGHT,
-        SHORT[-2:],
+        PSI,
     ),
-    "products, bf16": (convolution.products, {**LISTS, "ROWS": 64}, EIGHT, ("gradient",)),
-    "table": (lookup.table_gradient, {**COMMON, **TABLE}, EIGHT, ()),
-    "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, ()),
+    "products, bf16": (convolution.products, {**LISTS, "ROWS": 64}, EIGHT, {"gradient": "*bf16"}),
+    "table": (lookup.table_gradient, {**COMMON, **TABLE}, EIGHT, {}),
+    "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, {}),
 }
 
 
-def shared_memory(kernel, constants: dict[str, object], options: dict[str, int], short: tuple[str, ...]) -> int:
+def shared_memory(kernel, constants: dict[str, object], options: dict[str, int], pointers: dict[str, str]) -> int:
     """Bytes of shared memory of a kernel compiled for compute capability 9.0."""
-    types = {**NUMBERS, **POINTERS, **dict.fromkeys(short, "*bf16")}
+    types = {**NUMBERS, **POINTERS, **pointers}
     signature = {name: "constexpr" if name in constants else types.get(name, "*fp32") for name in kernel.arg_names}
     values = {(place,): constants[name] for place, name in enumerate(kernel.arg_names) if name in constants}
     source = ASTSource(fn=kernel, signature=signature, constexprs=values)

@@ -6,7 +6,8 @@
     cuda     float32    Triton: fp32, tf32 where torch's float32 products may use it, bf16 under autocast;
                         plain torch before compute capability 8.0, and for rows too many or too wide (`fits`)
 
-Storage is bfloat16 under autocast, float32 otherwise; sums, statistics and gradients of parameters are float32 always.
+Storage is of 16 bits under autocast, bfloat16 wherever the range matters, and float32 otherwise; sums, statistics and
+gradients of parameters are float32 always.
 """
 
 import importlib.util
@@ -41,7 +42,7 @@ def on_chip(x: Tensor) -> int:
 
 
 def storage(x: Tensor) -> torch.dtype:
-    """The dtype in which large intermediate values are kept."""
+    """The dtype in which large tensors of any range are kept."""
     return torch.bfloat16 if torch.is_autocast_enabled(x.device.type) else torch.float32
 
 

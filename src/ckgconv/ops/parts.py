@@ -3,10 +3,10 @@
     GELU(n) = n Φ(n)        GELU'(n) = Φ(n) + n φ(n)
 
 For float32 values Φ is the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a
-float32 sum; φ and Φ share one exponential. Where values are kept as bfloat16, Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵))
+float32 sum; φ and Φ share one exponential. Where storage is of 16 bits, Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵))
 by the hardware's tanh, with coefficients fitted to Φ, in float16 arithmetic, two values in an instruction: the error in
 GELU of normally distributed n is 4·10⁻⁴ (root of the mean square), a quarter of what rounding to bfloat16 adds. A stage
-of the pairs pass is bound by such instructions. Beyond ±6, where Φ is 0 or 1, the polynomial stops; n ends at 65504.
+of the pairs pass is bound by such instructions. Beyond ±6, where Φ is 0 or 1, the polynomial stops.
 
 Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and are merged without cancellation:
 μ = c + Σ W_s (μ_s - c) / W, M₂ = Σ M₂_s + W_s (μ_s - c)² - W (μ - c)², with c the mean of the first part.
@@ -69,8 +69,23 @@ def gelu_and_slope(n):
 
 
 @triton.jit
+def rounded_norm(slope, beta, mean):
+    """Slope and offset of a norm in float16; the offset is that of the rounded slope, so that the mean stays put."""
+    rounded = slope.to(tl.float16)
+    return rounded, (beta - mean * rounded.to(tl.float32)).to(tl.float16)
+
+
+@triton.jit
+def saturated(values):
+    """float32 as float16, ±65504 at most."""
+    return tl.inline_asm_elementwise(
+        "cvt.rn.satfinite.f16x2.f32 $0, $2, $1;", "=r,f,f", [values], dtype=tl.float16, is_pure=True, pack=2
+    )
+
+
+@triton.jit
 def half_gelu(n):
-    """GELU(n) as float16."""
+    """GELU(n) of float16."""
     return tl.inline_asm_elementwise(
         """{
         .reg .b32 n, m, s, p, low, high, c0, c1, c2, half;
@@ -80,18 +95,17 @@ def half_gelu(n):
         mov.b32 c1, 0x28BD28BD;
         mov.b32 c2, 0x8DC48DC4;
         mov.b32 half, 0x38003800;
-        cvt.rn.satfinite.f16x2.f32 n, $2, $1;
-        max.f16x2 m, n, low;
+        max.f16x2 m, $1, low;
         min.f16x2 m, m, high;
         mul.f16x2 s, m, m;
         fma.rn.f16x2 p, s, c2, c1;
         fma.rn.f16x2 p, p, s, c0;
         mul.f16x2 p, p, m;
         tanh.approx.f16x2 p, p;
-        mul.f16x2 n, n, half;
+        mul.f16x2 n, $1, half;
         fma.rn.f16x2 $0, n, p, n;
         }""",
-        "=r,f,f",
+        "=r,r",
         [n],
         dtype=tl.float16,
         is_pure=True,
@@ -101,7 +115,7 @@ def half_gelu(n):
 
 @triton.jit
 def half_gelu_and_slope(n, beside):
-    """GELU(n) and GELU'(n) as float16.
+    """GELU(n) and GELU'(n) of float16.
 
     The instructions name `beside` without reading it: n is then computed once, in the threads that hold `beside`, where
     the compiler would otherwise compute it twice, for two distributions over threads.
@@ -119,8 +133,7 @@ def half_gelu_and_slope(n, beside):
         mov.b32 half, 0x38003800;
         mov.b32 one, 0x3C003C00;
         mov.b32 less, 0xBC00BC00;
-        cvt.rn.satfinite.f16x2.f32 n, $3, $2;
-        max.f16x2 m, n, low;
+        max.f16x2 m, $2, low;
         min.f16x2 m, m, high;
         mul.f16x2 s, m, m;
         fma.rn.f16x2 p, s, c2, c1;
@@ -130,13 +143,13 @@ def half_gelu_and_slope(n, beside):
         fma.rn.f16x2 p, s, d2, d1;
         fma.rn.f16x2 p, p, s, c0;
         fma.rn.f16x2 c, t, half, half;
-        mul.f16x2 n, n, c;
+        mul.f16x2 n, $2, c;
         fma.rn.f16x2 t, t, less, one;
         mul.f16x2 t, t, n;
         fma.rn.f16x2 $1, t, p, c;
         mov.b32 $0, n;
         }""",
-        "=r,=r,f,f,f,f",
+        "=r,=r,r,f,f",
         [n, beside],
         dtype=(tl.float16, tl.float16),
         is_pure=True,

@@ -13,7 +13,16 @@ import triton
 import triton.language as tl
 
 from ckgconv.ops.kernel_mlp.kernels import dropped, row_weights
-from ckgconv.ops.parts import TINY, gelu_and_slope, group_start, half_gelu_and_slope, read_moments, read_sums
+from ckgconv.ops.parts import (
+    TINY,
+    gelu_and_slope,
+    group_start,
+    half_gelu_and_slope,
+    read_moments,
+    read_sums,
+    rounded_norm,
+    saturated,
+)
 
 
 @triton.jit
@@ -69,6 +78,7 @@ def backward_stage(
     rows = tl.load(filled).to(tl.int32)
     inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
     storage = gx.dtype.element_ty
+    LOW: tl.constexpr = storage != tl.float32
     if THROUGH_NORM:
         total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
         root_y = 1.0 / tl.sqrt(variance_y + epsilon)
@@ -102,6 +112,7 @@ def backward_stage(
     sum_gx = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     slope_x = gamma * root
     moved = beta - mean * slope_x
+    slope16, moved16 = rounded_norm(slope_x, beta, mean)
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
@@ -127,19 +138,21 @@ def backward_stage(
         pulled = pull.to(storage)
         place = row[:, None] * K_PITCH + inner[None, :]
         there = real[:, None] & (inner < K_PITCH)[None, :]
-        values = tl.load(x + place, mask=there, other=0.0).to(tl.float32)
-        active = values * slope_x[None, :] + moved[None, :]
+        values = tl.load(x + place, mask=there, other=0.0)
+        if x.dtype.element_ty == tl.float16:
+            active = values * slope16[None, :] + moved16[None, :]
+        else:
+            active = values * slope_x[None, :] + moved[None, :]
+            if LOW:
+                active = saturated(active)
         back = tl.dot(pulled, matrix, input_precision=PRECISION)
-        if ACT and storage == tl.bfloat16:
-            active, slope = half_gelu_and_slope(active, back)
+        if ACT:
+            active, slope = half_gelu_and_slope(active, back) if LOW else gelu_and_slope(active)
             back = back * slope.to(tl.float32)
-        elif ACT:
-            active, slope = gelu_and_slope(active)
-            back = back * slope
         gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
         tl.store(gx + place, back.to(storage), mask=there)
         sum_g += back
-        sum_gx += back * values
+        sum_gx += back * values.to(tl.float32)
     parts = split * part_stride
     tl.store(linear_parts + parts + group * D * K + cell, gradient_linear * scaled, mask=real_cell)
     if not PLAIN:

@@ -17,6 +17,8 @@ from ckgconv.ops.parts import (
     group_start,
     half_gelu,
     read_parts,
+    rounded_norm,
+    saturated,
     track,
     write_moments,
     write_parts,
@@ -89,7 +91,8 @@ def forward_stage(
     slope = gamma / tl.sqrt(variance + epsilon)
     moved = beta - mean * slope
     storage = y.dtype.element_ty
-    HALF: tl.constexpr = ACT and storage == tl.bfloat16
+    LOW: tl.constexpr = storage != tl.float32
+    slope16, moved16 = rounded_norm(slope, beta, mean)
     cell = outer[None, :] * K + inner[:, None]
     real_cell = (inner < K)[:, None] & (outer < D)[None, :]
     # With the factor of the dropout behind it, for one multiplication less per entry.
@@ -97,7 +100,7 @@ def forward_stage(
     if DROP and not SPARES:
         scaled = factor
     matrix = tl.load(linear + group * D * K + cell, mask=real_cell, other=0.0) * scaled
-    matrix = matrix.to(tl.float16) if HALF else matrix.to(storage)
+    matrix = matrix.to(tl.float16) if LOW else matrix
     offset = tl.zeros([BLOCK_D], tl.float32)
     if BIAS:
         offset = tl.load(bias + group * D + outer, mask=outer < D, other=0.0) * scaled
@@ -115,20 +118,26 @@ def forward_stage(
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
         place = row[:, None] * K_PITCH + inner[None, :]
-        values = tl.load(x + place, mask=real[:, None] & (inner < K_PITCH)[None, :], other=0.0).to(tl.float32)
-        active = values * slope[None, :] + moved[None, :]
-        if HALF:
-            active = half_gelu(active)
-        elif ACT:
-            active = gelu(active)
-        out = tl.dot(active.to(matrix.dtype), matrix, input_precision=PRECISION) + offset[None, :]
+        values = tl.load(x + place, mask=real[:, None] & (inner < K_PITCH)[None, :], other=0.0)
+        if x.dtype.element_ty == tl.float16:
+            active = values * slope16[None, :] + moved16[None, :]
+        else:
+            active = values * slope[None, :] + moved[None, :]
+            if LOW:
+                active = saturated(active)
+        if ACT:
+            active = half_gelu(active) if LOW else gelu(active)
+        out = tl.dot(active, matrix, input_precision=PRECISION) + offset[None, :]
         if DROP:
             out = dropped(out, seed_value, row, threshold, factor, dropped_rows, SPARES, BLOCK_R, BLOCK_D)
         target = row[:, None] * D_PITCH + outer[None, :]
         inside = real[:, None] & (outer < D_PITCH)[None, :]
         if RESIDUAL:
             out += tl.load(residual + target, mask=inside, other=0.0).to(tl.float32)
-        tl.store(y + target, out.to(storage), mask=inside)
+        if storage == tl.float16:
+            tl.store(y + target, saturated(out), mask=inside)
+        else:
+            tl.store(y + target, out.to(storage), mask=inside)
         if TRACK:
             centred = tl.where(real[:, None], out - around[None, :], 0.0)
             weighted = centred

@@ -1,7 +1,7 @@
 """The kernels ψ of all layers as one Triton launch per stage; the equation is in `naive`.
 
-Kept for the backward pass: e and the output of every stage but the last, in the storage dtype. Normalised and activated
-values, dropout masks and ψ's own input are recomputed.
+Kept for the backward pass: e and the output of every stage but the last. Normalised and activated values, dropout masks
+and ψ's own input are recomputed. Under autocast ψ and gradients are bfloat16, values between stages float16.
 
 Rows of all large tensors lie a multiple of 16 bytes apart; ψ and the gradients are views of their channels.
 
@@ -80,6 +80,11 @@ class Settings(NamedTuple):
     epsilon: float
     storage: torch.dtype
     precision: str
+
+    @property
+    def between(self) -> torch.dtype:
+        """Of values between stages: of 16 bits three more are digits than in bfloat16, and norms keep them in range."""
+        return torch.float16 if self.storage == torch.bfloat16 else self.storage
 
     def drops(self, number: int, last: int, rows: int) -> dict[str, Any]:
         """Arguments of the dropout of so many rows behind stage `number`."""
@@ -229,7 +234,8 @@ def _forward(
     outputs: list[Tensor] = []
     for number, stage in enumerate(stages):
         _, wide, narrow = stage.weight.shape
-        y = torch.empty(groups, rows, pitch(wide), dtype=settings.storage, device=x.device)
+        dtype = settings.storage if number == last else settings.between
+        y = torch.empty(groups, rows, pitch(wide), dtype=dtype, device=x.device)
         y_parts = x.new_empty(3, groups, splits, wide, dtype=torch.float32)
         forward_stage[(groups, splits)](
             values,
