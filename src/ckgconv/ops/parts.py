@@ -84,17 +84,16 @@ def saturated(values):
 
 
 @triton.jit
-def half_gelu(n):
-    """GELU(n) of float16."""
+def twice_gelu(n):
+    """2 GELU(n) = n (1 + tanh(…)) of float16: the half is one multiplication less where it is put elsewhere."""
     return tl.inline_asm_elementwise(
         """{
-        .reg .b32 n, m, s, p, low, high, c0, c1, c2, half;
+        .reg .b32 m, s, p, low, high, c0, c1, c2;
         mov.b32 low, 0xC600C600;
         mov.b32 high, 0x46004600;
         mov.b32 c0, 0x3A613A61;
         mov.b32 c1, 0x28BD28BD;
         mov.b32 c2, 0x8DC48DC4;
-        mov.b32 half, 0x38003800;
         max.f16x2 m, $1, low;
         min.f16x2 m, m, high;
         mul.f16x2 s, m, m;
@@ -102,8 +101,7 @@ def half_gelu(n):
         fma.rn.f16x2 p, p, s, c0;
         mul.f16x2 p, p, m;
         tanh.approx.f16x2 p, p;
-        mul.f16x2 n, $1, half;
-        fma.rn.f16x2 $0, n, p, n;
+        fma.rn.f16x2 $0, $1, p, $1;
         }""",
         "=r,r",
         [n],
