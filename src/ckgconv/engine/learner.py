@@ -65,11 +65,10 @@ class Learner:
         return sum(self._within_reach(chunk) for chunk in self.chunks())
 
     def chunks(self) -> tuple[Tensor, ...]:
-        """Numbers of all graphs, in order, in parts that can be encoded together: few pairs, or one graph."""
-        pairs = self.data.node_ptr.diff().square().cpu()
-        part = pairs.cumsum(0) // CHUNK
+        """Numbers of all graphs, in order, in parts that can be encoded together, each padded to the largest."""
+        largest = int(self.data.node_ptr.diff().max())
         graphs = torch.arange(self.data.num_graphs, device=self.data.node_ptr.device)
-        return graphs.split(torch.unique_consecutive(part, return_counts=True)[1].tolist())
+        return graphs.split(max(1, CHUNK // largest**2))
 
     def _within_reach(self, graphs: Tensor) -> int:
         batch = self.data.batch(graphs)

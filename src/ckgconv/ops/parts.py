@@ -5,8 +5,8 @@
 For float32 values Φ is the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a
 float32 sum; φ and Φ share one exponential. Where storage is of 16 bits, Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵))
 by the hardware's tanh, with coefficients fitted to Φ, in float16 arithmetic, two values in an instruction: the error in
-GELU of normally distributed n is 4·10⁻⁴ (root of the mean square), a quarter of what rounding to bfloat16 adds. A stage
-of the pairs pass is bound by such instructions. Beyond ±6, where Φ is 0 or 1, the polynomial stops.
+GELU of normally distributed n is 2.5·10⁻⁴ (root of the mean square), a quarter of what rounding to bfloat16 adds. A
+stage of the pairs pass is bound by such instructions. Beyond ±6, where Φ is 0 or 1, the polynomial stops.
 
 Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and are merged without cancellation:
 μ = c + Σ W_s (μ_s - c) / W, M₂ = Σ M₂_s + W_s (μ_s - c)² - W (μ - c)², with c the mean of the first part.
@@ -85,7 +85,7 @@ def saturated(values):
 
 @triton.jit
 def twice_gelu(n):
-    """2 GELU(n) = n (1 + tanh(…)) of float16: the half is one multiplication less where it is put elsewhere."""
+    """2 GELU(n) = n (1 + tanh(…)) of float16, |n| < 2¹⁵; the half, put elsewhere, is one multiplication less."""
     return tl.inline_asm_elementwise(
         """{
         .reg .b32 m, s, p, low, high, c0, c1, c2;

@@ -88,7 +88,8 @@ def forward_stage(
             track(running_mean + place, running_variance + place, momentum, K, inner, total, mean, variance)
     gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
     beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
-    slope = gamma / tl.sqrt(variance + epsilon)
+    # As the backward pass writes it: in float16 another last digit would be seen.
+    slope = gamma * (1.0 / tl.sqrt(variance + epsilon))
     moved = beta - mean * slope
     storage = y.dtype.element_ty
     LOW: tl.constexpr = storage != tl.float32
