@@ -51,6 +51,8 @@ def compared(records: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     report: dict[str, Any] = {
         NAMES.get(name, name): {
             "seeds": [record["seed"] for record in records[name]],
+            "commits": sorted({record["commit"] or "unknown" for record in records[name]}),
+            "devices": sorted({record["device"] for record in records[name]}),
             "test": values,
             "mean": round(statistics.fmean(values), 5),
             "epoch_s": round(statistics.median(each["seconds"] for r in records[name] for each in r["epochs"]), 4),

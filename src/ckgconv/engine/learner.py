@@ -19,7 +19,7 @@ from ckgconv.recipe import TrainingRecipe
 from ckgconv.tasks.losses import LOSSES, alone
 from ckgconv.tasks.scaling import TargetScale
 
-# Pairs that are encoded together where those of a whole data set are counted or stored: 700 bytes each, for a while.
+# Pairs that are encoded together where those of a whole data set are counted or stored: each takes some hundred bytes.
 CHUNK = 2**21
 
 

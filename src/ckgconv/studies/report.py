@@ -134,7 +134,7 @@ def page(report: Report, provenance: Provenance) -> str:
         markdown_table(report.columns, report.rows),
         *report.notes,
         f"This page, its figure and `table.json` (every value) are written by\n\n    {provenance.command}\n\n"
-        f"as it stands at commit {provenance.commit or 'unknown'}{seeds}; {provenance.seconds:.1f} s on "
+        f"from what was computed at commit {provenance.commit or 'unknown'}{seeds}; {provenance.seconds:.1f} s on "
         f"{provenance.device}; {packages}.",
     ]
     return "\n\n".join(lines) + "\n"
