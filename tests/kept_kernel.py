@@ -6,7 +6,8 @@ import triton.language as tl
 from ckgconv.ops.parts import kept
 
 
-@triton.jit
+# A seed of 1 would be a constant of the compiler, and no tensor.
+@triton.jit(do_not_specialize=["seed"])
 def write_kept(mask, seed, rows, columns, level, factor, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, COLUMNS)

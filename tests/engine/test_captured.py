@@ -21,7 +21,7 @@ NAMES = ["zinc", "mnist", "cifar10", "pattern", "cluster", "peptides-func"]
 def without_dropout(name, **model):
     chosen = recipe(name)
     kernel = replace(chosen.model.kernel, dropout=0.0, mlp_dropout=0.0)
-    changed = replace(chosen.model, kernel=kernel, dropout=0.0, steps=5, **model)
+    changed = replace(chosen.model, kernel=kernel, dropout=0.0, **{"steps": 5, **model})
     return replace(chosen, model=changed, training=replace(chosen.training, batch_size=4))
 
 

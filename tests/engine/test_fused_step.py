@@ -84,7 +84,9 @@ def follows(name, settings, precision, tolerance, monkeypatch):
     fused.model.eval()
     evaluation_work(fused, sample, found.append)
     predicted = found[0][: wanted.shape[0]] if data.node_targets else found[0][(numbers >= 0).to(DEVICE)]
-    assert torch.allclose(predicted.double().cpu(), wanted.cpu(), rtol=1e-4, atol=1e-4)
+    # Products of an evaluation may use tf32 where training is in bfloat16.
+    near = 1e-4 if precision == "32" else 2e-3
+    assert torch.allclose(predicted.double().cpu(), wanted.cpu(), rtol=near, atol=near)
 
     fused.model.train()
     training_work(fused, sample, found.append)

@@ -97,6 +97,30 @@ def test_forward_and_backward(rows, width, groups, blocks, mlp_dropout, kernel_d
         assert relative(mine, theirs) < 5e-5
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_moments_of_the_input_may_be_given(weighted):
+    from ckgconv.ops.kernel_mlp import triton as fused
+
+    stages = random_stages(2, 16, 16, 1)
+    x = torch.randn(90, 16, dtype=torch.float64) + 3
+    weight = torch.randint(0, 4, (90,)).double() if weighted else None
+    counts = torch.ones(90, 1, dtype=torch.float64) if weight is None else weight.unsqueeze(-1)
+    mean = (counts * x).sum(0) / counts.sum()
+    part = torch.stack([counts.sum().expand(16), mean, (counts * (x - mean).square()).sum(0)])
+    exact_x, exact_stages, exact = leaves(x, stages, torch.float64, "cpu")
+    expected, _ = naive.kernel_mlp(exact_x, exact_stages, weight, lambda values, number: values, 1e-5)
+    wanted = torch.autograd.grad(expected.square().mean(), exact)
+    rough_x, rough_stages, rough = leaves(x, stages, torch.float32, DEVICE)
+    running = [(torch.zeros(2, 16, device=DEVICE), torch.ones(2, 16, device=DEVICE)) for _ in stages]
+    seed = torch.zeros(1, dtype=torch.int64, device=DEVICE)
+    weight = weight.float().to(DEVICE) if weighted else None
+    part = part.float().to(DEVICE)
+    psi, _ = fused.kernel_mlp(rough_x, rough_stages, running, 0.1, weight, None, seed, 0.0, 0.0, 90, 1e-5, part)
+    assert relative(psi, expected) < 2e-6
+    for mine, theirs in zip(torch.autograd.grad(psi.square().mean(), rough), wanted, strict=True):
+        assert relative(mine, theirs) < 5e-5
+
+
 @pytest.mark.usefixtures("bfloat16")
 @pytest.mark.parametrize("dropouts", [(0.0, 0.0), (0.2, 0.5)])
 @pytest.mark.parametrize(

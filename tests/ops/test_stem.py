@@ -31,11 +31,18 @@ def test_forward_and_backward(rows, channels, width, weighted):
     rough_weight = padded(weight).float().to(DEVICE) if weighted else None
     filled = torch.tensor([rows], device=DEVICE)
     running = [(torch.zeros(n, device=DEVICE), torch.ones(n, device=DEVICE)) for n in (channels, width)]
-    found, *rough_moments = fused.stem(padded(x).float().to(DEVICE), *rough, running, 0.1, rough_weight, filled, 1e-5)
+    x = padded(x).float().to(DEVICE)
+    parts = fused.encoding_parts(x, width, rough_weight, filled)
+    found, *rough_moments, part = fused.stem(x, parts, *rough, running, 0.1, rough_weight, filled, 1e-5)
     assert relative(found[:rows], expected) < 2e-6
     assert (found[rows:] == 0).all()
     for mine, theirs in zip(rough_moments, moments, strict=True):
         assert relative(mine, theirs.squeeze(1)) < 2e-6
+    counts = torch.ones(rows, 1, dtype=torch.float64) if weight is None else weight.unsqueeze(-1)
+    values = expected.view(rows, width)
+    mean = (counts * values).sum(0) / counts.sum()
+    squares = (counts * (values - mean).square()).sum(0)
+    assert relative(part, torch.stack([counts.sum().expand_as(mean), mean, squares])) < 2e-6
     for (mean, variance), (total, batch_mean, batch_variance) in zip(running, moments, strict=True):
         assert relative(mean, 0.1 * batch_mean.squeeze(0)) < 2e-6
         assert relative(variance, (0.9 + 0.1 * batch_variance * total / (total - 1)).squeeze(0)) < 2e-6

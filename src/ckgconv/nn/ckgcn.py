@@ -24,8 +24,8 @@ from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
-from ckgconv.ops.beside import beside
-from ckgconv.ops.fused import fits, fused
+from ckgconv.ops.beside import beside, together
+from ckgconv.ops.fused import draw_seeds, fits, fused
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
 from ckgconv.recipes import check_recipe
@@ -106,13 +106,18 @@ class CKGCN(nn.Module):
     def node_states(self, batch: GraphBatch) -> Tensor:
         """h^L [N, D], what the head reads."""
         with full_precision(batch.degree.device):
+            with beside():
+                seeds = draw_seeds(batch.degree.device, 2) if self.training and fused(batch.degree) else None
             edge_attributes = self._edge_attributes(batch)
-            pair_features = self.pair_stem(batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position)
+            pair_features, part = self.pair_stem.with_moments(
+                batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position
+            )
+            together()
             # Beside the kernels of all layers, and joined by `run_blocks` where blocks begin.
             with beside():
                 attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
                 h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
-        return run_blocks(self.blocks, self.kernel, h, pair_features, batch)
+        return run_blocks(self.blocks, self.kernel, h, pair_features, part, seeds, batch)
 
     def _edge_attributes(self, batch: GraphBatch) -> Tensor | Projected | None:
         """Embedded attributes [E, D]; their factors on a GPU, where they are summed on pairs before the product."""

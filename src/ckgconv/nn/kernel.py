@@ -22,7 +22,7 @@ from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.norm import Group, NormName, WeightedBatchNorm, make_norm
 from ckgconv.ops.distinct import distinct_rows
 from ckgconv.ops.dropout import dropout
-from ckgconv.ops.fused import draw_seed, fits, fused
+from ckgconv.ops.fused import draw_seeds, fits, fused
 from ckgconv.ops.kernel_mlp import cpu
 from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.memory import Memory
@@ -124,8 +124,13 @@ class Kernel(nn.Module):
             return False
         return fits(pair_features, pair_features.shape[0], max(self.linear.weight.shape[-2:]))
 
-    def all_layers(self, pair_features: Tensor, pairs: Pairs) -> Tensor:
-        """ψ [L, R, C] of all layers by fused kernels, before its constraint; rows of padding are not written."""
+    def all_layers(
+        self, pair_features: Tensor, pairs: Pairs, part: Tensor | None = None, seed: Tensor | None = None
+    ) -> Tensor:
+        """ψ [L, R, C] of all layers by fused kernels, before its constraint; rows of padding are not written.
+
+        Moments `part` [3, D] (W, μ, M₂) of the features, and the seed [1] of the masks, are found here unless given.
+        """
         from ckgconv.ops.kernel_mlp import triton as kernels
 
         assert isinstance(self.norm, WeightedBatchNorm)
@@ -141,23 +146,24 @@ class Kernel(nn.Module):
             self.norm.momentum,
             weight,
             pairs.filled,
-            draw_seed(pair_features.device),
+            draw_seeds(pair_features.device, 1)[0] if seed is None else seed,
             self.blocks[0].dropout if len(self.blocks) else 0.0,
             # Behind a constraint where there is one.
             self.kernel_dropout if self.constraint == "none" else 0.0,
             pairs.num_pairs,
             self.norm.epsilon,
+            part,
         )
         return psi
 
-    def stacked(self, pair_features: Tensor, pairs: Pairs) -> Tensor | None:
+    def stacked(self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None) -> Tensor | None:
         """ψ [L, P, C] of all layers where fused kernels give it with its constraint, else None; padding is not written.
 
-        Every pair is stored.
+        Every pair is stored; for `part` and `seed` see `all_layers`.
         """
         if self.constraint == "softplus" or not self.runs_fused(pair_features):
             return None
-        psi = self.all_layers(pair_features, pairs)
+        psi = self.all_layers(pair_features, pairs, part, seed)
         if self.constraint == "none":
             return psi
         from ckgconv.ops.softmax import triton as kernels

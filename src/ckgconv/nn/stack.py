@@ -18,16 +18,27 @@ from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.conv import sender_lists
 from ckgconv.nn.kernel import GivenKernels, Kernel, only_real
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.beside import beside, has_room, together
-from ckgconv.ops.fused import draw_seed, fits, fused
+from ckgconv.ops.beside import has_room, together
+from ckgconv.ops.fused import fits, fused
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.total import several_processes
 
 
 def run_blocks(
-    blocks: Sequence[CKGConvBlock], kernel: Kernel | GivenKernels, h: Tensor, pair_features: Tensor, batch: GraphBatch
+    blocks: Sequence[CKGConvBlock],
+    kernel: Kernel | GivenKernels,
+    h: Tensor,
+    pair_features: Tensor,
+    part: Tensor | None,
+    seeds: Tensor | None,
+    batch: GraphBatch,
 ) -> Tensor:
-    """h⁰ [N, D], which may still be on its way beside, and pair features [R, D] → hᴸ [N, D]."""
+    """h⁰ [N, D], which may still be on its way beside, and pair features [R, D] → hᴸ [N, D].
+
+    Args:
+        part: [3, D], the moments (W, μ, M₂) of the pair features, where they are known.
+        seeds: [2, 1], of the masks of kernels and nodes, in training on a GPU.
+    """
     pairs = batch.pairs
     if not _runs_fused(blocks, h, pairs):
         together()
@@ -38,14 +49,13 @@ def run_blocks(
         for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
         return h
-    with beside():  # `together`, below, waits for it
-        seed = draw_seed(h.device) if blocks[0].training else None
-    stacked = kernel.stacked(pair_features, pairs) if isinstance(kernel, Kernel) else None
+    own, other = (None, None) if seeds is None else seeds
+    stacked = kernel.stacked(pair_features, pairs, part, own) if isinstance(kernel, Kernel) else None
     if stacked is None:
         stacked = only_real(torch.stack([psi.stored for psi in kernel(pair_features, pairs)]), pairs)
     together()
     has_room()
-    return _fused_blocks(blocks, h, stacked, batch, seed)
+    return _fused_blocks(blocks, h, stacked, batch, other)
 
 
 def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool:

@@ -22,6 +22,7 @@ from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinat
 from ckgconv.nn.encoders import Projected
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.ops.beside import beside, together
 from ckgconv.ops.fused import fits, fused
 from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
@@ -52,7 +53,12 @@ class NodeStem(nn.Module):
         node_filled: Tensor | None = None,
     ) -> Tensor:
         if runs_fused(self, self.mix, node_encoding, node_encoding.shape[0]):
-            return fused_stem(attributes, node_encoding, self.encoding_norm, self.mix, self.norm, None, node_filled)
+            from ckgconv.ops.stem import triton as kernels
+
+            parts = kernels.encoding_parts(node_encoding, self.mix.width, None, node_filled)
+            norms = (self.encoding_norm, self.norm)
+            h, _ = fused_stem(attributes, node_encoding, parts, self.mix, *norms, None, node_filled)
+            return h
         return self.norm(self.mix(attributes, self.encoding_norm(node_encoding, node_weight)), node_weight)
 
 
@@ -106,28 +112,70 @@ class PairStem(nn.Module):
         position: Tensor | None = None,
     ) -> Tensor:
         """edge_row [E] and embedded edge_attributes [E, D] lie on real edges; those of parallel edges add up."""
-        rows = pairs.coordinates.shape[0]
-        if edge_row is None or edge_attributes is None:
-            attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
-        elif isinstance(edge_attributes, Projected):
-            attributes = self._projected(edge_row, edge_attributes, position, pairs)
-            position = None
-        else:
-            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
+        return self.with_moments(pairs, degree, edge_row, edge_attributes, position)[0]
+
+    def with_moments(
+        self,
+        pairs: Pairs,
+        degree: Tensor,
+        edge_row: Tensor | None = None,
+        edge_attributes: Tensor | Projected | None = None,
+        position: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The same, and its moments as a part [3, D] (W, μ, M₂) where they are known without reading it again."""
+        given = (degree, edge_row, edge_attributes, position)
         # No gradient reaches the coordinates in the fused stem, and injected degrees are learned.
         fixed = isinstance(self.encoder, RandomWalkEncoder) and self.encoder.injection is None
-        if fixed and runs_fused(self, self.mix, degree, rows):
-            assert isinstance(self.encoder, RandomWalkEncoder)
-            if self.position is not None and position is not None:
-                attributes = attributes + self.position(position, pairs)
-            # Padding alone needs no weights: the kernels stop at the filled rows.
-            weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
-            encoded = self.encoder.scaled(pairs, degree)
-            return fused_stem(attributes, encoded, self.encoder.norm, self.mix, self.norm, weight, pairs.filled)
+        if fixed and runs_fused(self, self.mix, degree, pairs.coordinates.shape[0]):
+            return self._fused(pairs, *given)
+        attributes, placed = self._attributes(pairs, *given)
         features = self.mix(attributes, self.encoder(pairs, degree))
-        if self.position is not None and position is not None:
-            features = features + self.position(position, pairs)
-        return self.norm(features, pairs.row_weight)
+        if placed is not None:
+            features = features + placed
+        return self.norm(features, pairs.row_weight), None
+
+    def _fused(
+        self,
+        pairs: Pairs,
+        degree: Tensor,
+        edge_row: Tensor | None,
+        edge_attributes: Tensor | Projected | None,
+        position: Tensor | None,
+    ) -> tuple[Tensor, Tensor]:
+        from ckgconv.ops.stem import triton as kernels
+
+        assert isinstance(self.encoder, RandomWalkEncoder)
+        # Padding alone needs no weights: the kernels stop at the filled rows.
+        weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
+        encoded = self.encoder.scaled(pairs, degree)
+        # Moments of the coordinates need no attributes.
+        with beside(encoded):
+            parts = kernels.encoding_parts(encoded, self.mix.width, weight, pairs.filled)
+        attributes, placed = self._attributes(pairs, degree, edge_row, edge_attributes, position)
+        attributes = attributes if placed is None else attributes + placed
+        together()
+        return fused_stem(attributes, encoded, parts, self.mix, self.encoder.norm, self.norm, weight, pairs.filled)
+
+    def _attributes(
+        self,
+        pairs: Pairs,
+        degree: Tensor,
+        edge_row: Tensor | None,
+        edge_attributes: Tensor | Projected | None,
+        position: Tensor | None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Of all pairs [R, D], and what positions add to them unless that is part of it."""
+        rows = pairs.coordinates.shape[0]
+        if isinstance(edge_attributes, Projected):
+            assert edge_row is not None
+            return self._projected(edge_row, edge_attributes, position, pairs), None
+        if edge_row is None or edge_attributes is None:
+            attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
+        else:
+            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
+        if self.position is None or position is None:
+            return attributes, None
+        return attributes, self.position(position, pairs)
 
     def _projected(self, edge_row: Tensor, edges: Projected, position: Tensor | None, pairs: Pairs) -> Tensor:
         """Attributes of edges and positions of both ends [R, D] as one product, which writes its rows once."""
@@ -153,18 +201,23 @@ def runs_fused(module: nn.Module, mix: "Mix", x: Tensor, rows: int) -> bool:
 def fused_stem(
     attributes: Tensor,
     encoded: Tensor,
-    encoding_norm: WeightedBatchNorm,
+    parts: Tensor,
     mix: "Mix",
+    encoding_norm: WeightedBatchNorm,
     norm: WeightedBatchNorm,
     row_weight: Tensor | None,
     filled: Tensor | None,
-) -> Tensor:
-    """BN( attributes + FC(BN(encoded)) ) by fused kernels; running statistics follow."""
+) -> tuple[Tensor, Tensor]:
+    """BN( attributes + FC(BN(encoded)) ) by fused kernels, and its moments as a part; running statistics follow.
+
+    `parts` are those of the moments of the encoding.
+    """
     assert isinstance(mix.projection, nn.Linear)
     from ckgconv.ops.stem import triton as kernels
 
-    e, _, _ = kernels.stem(
+    e, _, _, part = kernels.stem(
         encoded,
+        parts,
         attributes,
         encoding_norm.scale,
         encoding_norm.shift,
@@ -177,7 +230,7 @@ def fused_stem(
         filled,
         norm.epsilon,
     )
-    return e
+    return e, part
 
 
 class PairPosition(nn.Module):

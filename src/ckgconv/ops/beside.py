@@ -5,7 +5,8 @@ gradients of parameters before the update, nor the stem of the nodes before the 
 launches run on other streams, on several in turn, since they need not wait for each other either. The node pass,
 moreover, occupies half of a large GPU: other work of the step that wants the rest, such as the walks of the next batch,
 begins where the network calls `has_room`. The pairs pass is the opposite: its programs take every place there is, and
-one of another launch makes the next stage wait. What is `put_off` begins behind it, where the pass calls `has_places`.
+one of another launch makes the next stage wait. What is `put_off` begins behind it, where the main chain calls
+`has_places`.
 
 Elsewhere everything runs where it stands, and none of these functions does anything.
 """
@@ -22,12 +23,18 @@ from torch import Tensor
 class Overlap:
     """The other streams of a step, what prepares the next one, and what may not be freed before they have read it."""
 
+    main: torch.cuda.Stream
     sides: Sequence[torch.cuda.Stream]
     prepare: Callable[[], None] | None
     turn: int = 0
     held: list[Tensor] = field(default_factory=list)
     room: torch.cuda.Event | None = None
     waiting: list[tuple[Callable[[], None], tuple[Tensor, ...]]] = field(default_factory=list)
+
+    @property
+    def begun(self) -> Sequence[torch.cuda.Stream]:
+        """The streams that are part of this step."""
+        return self.sides[: self.turn]
 
     def next_side(self) -> torch.cuda.Stream:
         """The stream whose turn it is."""
@@ -46,7 +53,7 @@ def overlapping(sides: Sequence[torch.cuda.Stream], prepare: Callable[[], None])
     Its launches are on a stream of its own and begin when that may; only what follows `until_room` waits for the room.
     """
     global _overlap
-    _overlap = Overlap(sides, prepare)
+    _overlap = Overlap(torch.cuda.current_stream(), sides, prepare)
     try:
         yield
         has_room()
@@ -88,7 +95,8 @@ def beside(*inputs: Tensor) -> Iterator[None]:
 def put_off(launches: Callable[[], None], *inputs: Tensor) -> None:
     """Launches for which only `together` waits, and which take many places: they begin, beside, at `has_places`.
 
-    What they write is allocated before; `inputs` are tensors they read or write that could be freed meanwhile.
+    Called from the main chain. What they write is allocated before; `inputs` are tensors they read or write that could
+    be freed meanwhile.
     """
     if _overlap is None:
         launches()
@@ -97,9 +105,14 @@ def put_off(launches: Callable[[], None], *inputs: Tensor) -> None:
 
 
 def has_places() -> None:
-    """The launches that follow take few places on the device."""
-    if _overlap is None:
+    """The launches that follow in the main chain leave places on the device; elsewhere it means nothing.
+
+    Whatever is launched beside from now on begins here at the earliest.
+    """
+    if _overlap is None or torch.cuda.current_stream() != _overlap.main:
         return
+    for side in _overlap.begun:
+        side.wait_stream(_overlap.main)
     waiting, _overlap.waiting = _overlap.waiting, []
     for launches, inputs in waiting:
         with beside(*inputs):
@@ -111,8 +124,7 @@ def together() -> None:
     if _overlap is None:
         return
     has_places()
-    main = torch.cuda.current_stream()
-    for side in _overlap.sides[: _overlap.turn]:
-        main.wait_stream(side)
+    for side in _overlap.begun:
+        _overlap.main.wait_stream(side)
     # Whoever gets this memory next is behind the join: the main stream, or a side, which forks behind it.
     _overlap.held.clear()

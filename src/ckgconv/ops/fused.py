@@ -64,9 +64,9 @@ def threshold(probability: float) -> tuple[int, float]:
     return level, LEVELS / level if level else 0.0
 
 
-def draw_seed(device: torch.device) -> Tensor:
-    """[1] a seed for the masks of one pass, from torch's generator: new at each replay of a captured step too."""
-    return torch.randint(2**31, (1,), device=device)
+def draw_seeds(device: torch.device, count: int) -> Tensor:
+    """[count, 1] seeds for the masks of so many passes, from torch's generator: new at each replay of a step too."""
+    return torch.randint(2**31, (count, 1), device=device)
 
 
 def power_of_two(number: int) -> int:

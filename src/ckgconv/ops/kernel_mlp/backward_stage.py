@@ -48,6 +48,7 @@ def backward_stage(
     gx_stride,
     row_weight,
     filled,
+    R,
     seed,
     draw,
     threshold,
@@ -65,6 +66,7 @@ def backward_stage(
     PLAIN: tl.constexpr,
     ADD_CARRY: tl.constexpr,
     WRITE_CARRY: tl.constexpr,
+    CLEAR: tl.constexpr,
     DROP: tl.constexpr,
     SPARES: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -153,6 +155,13 @@ def backward_stage(
         tl.store(gx + place, back.to(storage), mask=there)
         sum_g += back
         sum_gx += back * values.to(tl.float32)
+    if CLEAR:
+        # Rows of padding: sums over all rows may follow.
+        for start in range(rows + split * BLOCK_R, R, splits * BLOCK_R):
+            row = start + tl.arange(0, BLOCK_R)
+            inside = (row < R)[:, None] & (outer < D_PITCH)[None, :]
+            target = row[:, None] * D_PITCH + outer[None, :]
+            tl.store(carry + target, tl.zeros([BLOCK_R, BLOCK_D], carry.dtype.element_ty), mask=inside)
     parts = split * part_stride
     tl.store(linear_parts + parts + group * D * K + cell, gradient_linear * scaled, mask=real_cell)
     if not PLAIN:

@@ -54,6 +54,7 @@ def forward_stage(
     factor,
     dropped_rows,
     epsilon,
+    count,
     splits,
     K: tl.constexpr,
     D: tl.constexpr,
@@ -81,7 +82,7 @@ def forward_stage(
         mean = tl.load(running_mean + group * K + inner, mask=inner < K, other=0.0)
         variance = tl.load(running_variance + group * K + inner, mask=inner < K, other=1.0)
     else:
-        total, mean, variance = read_parts(parts + group * parts_stride, parts_plane, splits, K, inner, PARTS)
+        total, mean, variance = read_parts(parts + group * parts_stride, parts_plane, count, K, inner, PARTS)
         if split == 0:
             write_moments(moments + group * K, groups * K, K, inner, total, mean, variance)
             place = group * K

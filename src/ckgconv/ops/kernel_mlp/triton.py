@@ -9,6 +9,7 @@ Legend: L groups (layers), R rows, K channels in, D channels out, S parts.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -16,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from ckgconv.ops.beside import beside, has_places
+from ckgconv.ops.beside import has_places, put_off
 from ckgconv.ops.fused import (
     block,
     launch,
@@ -32,7 +33,7 @@ from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
 from ckgconv.ops.kernel_mlp.kernels import input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
-from ckgconv.ops.sums import summed
+from ckgconv.ops.sums import summed, write_sums
 
 INPUT_ROWS = 32  # of a tile of the input's gradient
 FIELDS = len(Stage._fields)
@@ -106,6 +107,7 @@ def kernel_mlp(
     kernel_dropout: float,
     dropped_rows: int,
     epsilon: float,
+    x_part: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """ψ [L, R, D] of x [R, K] in training, and the moments [2B + 1, 3, L, K] (W, μ, σ²) of each stage's input.
 
@@ -114,13 +116,13 @@ def kernel_mlp(
         row_weight: [R], None where each row counts once.
         filled: [1] integer, rows from there on are padding: neither read nor written; None where all are real.
         seed: [1] int64, of the dropout masks; rows from `dropped_rows` on are not dropped.
+        x_part: [3, K], W, μ and M₂ of x, where they are known.
     """
     settings = Settings(
         running, momentum, mlp_dropout, kernel_dropout, dropped_rows, epsilon, storage(x), product_precision()
     )
-    return KernelMLP.apply(
-        x, row_weight, _filled(x, filled), seed, settings, *(field for stage in stages for field in stage)
-    )
+    fields = (field for stage in stages for field in stage)
+    return KernelMLP.apply(x, x_part, row_weight, _filled(x, filled), seed, settings, *fields)
 
 
 def evaluated_kernel_mlp(
@@ -129,7 +131,7 @@ def evaluated_kernel_mlp(
     """ψ [L, R, D] with the running statistics in place of the batch's; without gradient."""
     filled = _filled(x, filled)
     settings = Settings(running, 0.0, 0.0, 0.0, x.shape[0], epsilon, storage(x), product_precision())
-    outputs = _forward(pitched(x), None, filled, filled, settings, stages, None)
+    outputs = _forward(pitched(x), None, None, filled, filled, settings, stages, None)
     return outputs[-1][..., : stages[-1].bias.shape[1]]
 
 
@@ -148,12 +150,13 @@ def _whole(gradient: Tensor) -> Tensor:
 
 
 class KernelMLP(torch.autograd.Function):
-    """x, row weights, filled rows, seed, settings and the four fields of each stage → ψ, moments."""
+    """x and its moments, row weights, filled rows, seed, settings and four fields of each stage → ψ, moments."""
 
     @staticmethod
     def forward(
         ctx: Any,
         x: Tensor,
+        x_part: Tensor | None,
         row_weight: Tensor | None,
         filled: Tensor,
         seed: Tensor,
@@ -164,7 +167,7 @@ class KernelMLP(torch.autograd.Function):
         stages = _stages(fields)
         groups, channels = stages[0].scale.shape
         moments = x.new_empty(len(stages), 3, groups, channels, dtype=torch.float32)
-        outputs = _forward(x, row_weight, filled, seed, settings, stages, moments)
+        outputs = _forward(x, x_part, row_weight, filled, seed, settings, stages, moments)
         ctx.save_for_backward(x, row_weight, filled, seed, moments, *fields, *outputs[:-1])
         ctx.settings = settings
         ctx.mark_non_differentiable(moments)
@@ -180,7 +183,7 @@ class KernelMLP(torch.autograd.Function):
         gradient_x, gradients = _backward(
             x, row_weight, filled, seed, ctx.settings, stages, moments, outputs, _whole(gradient)
         )
-        return gradient_x, None, None, None, None, *gradients
+        return gradient_x, None, None, None, None, None, *gradients
 
 
 def _stages(fields: Sequence[Tensor]) -> list[Stage]:
@@ -201,6 +204,7 @@ def _splits(x: Tensor, groups: int, busy: int, tile: int) -> int:
 
 def _forward(
     x: Tensor,
+    x_part: Tensor | None,
     row_weight: Tensor | None,
     filled: Tensor,
     seed: Tensor,
@@ -216,20 +220,23 @@ def _forward(
     groups, last = stages[0].scale.shape[0], len(stages) - 1
     busy, tile, options = forward_launch(channels, settings.storage)
     splits = _splits(x, groups, busy, tile)
-    parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
-    if moments is not None:
-        row_moments[(splits,)](
-            x,
-            parts,
-            row_weight,
-            filled,
-            splits,
-            K=channels,
-            PITCH=x.shape[1],
-            WEIGHTED=row_weight is not None,
-            BLOCK_K=block(channels),
-            **tall(rows, channels),
-        )
+    if x_part is not None:
+        parts = x_part.view(3, 1, 1, channels)
+    else:
+        parts = x.new_empty(3, 1, splits, channels, dtype=torch.float32)
+        if moments is not None:
+            row_moments[(splits,)](
+                x,
+                parts,
+                row_weight,
+                filled,
+                splits,
+                K=channels,
+                PITCH=x.shape[1],
+                WEIGHTED=row_weight is not None,
+                BLOCK_K=block(channels),
+                **tall(rows, channels),
+            )
     values, state = x, x
     outputs: list[Tensor] = []
     for number, stage in enumerate(stages):
@@ -261,6 +268,7 @@ def _forward(
             seed,
             **settings.drops(number, last, rows),
             epsilon=settings.epsilon,
+            count=parts.shape[2],
             splits=splits,
             K=narrow,
             D=wide,
@@ -276,7 +284,7 @@ def _forward(
             BLOCK_R=tile,
             BLOCK_K=block(narrow),
             BLOCK_D=block(wide),
-            PARTS=power_of_two(splits),
+            PARTS=power_of_two(parts.shape[2]),
             **options,
         )
         # In evaluation nothing is kept for a backward pass.
@@ -337,6 +345,7 @@ def _backward(
             pull.stride(0),
             row_weight,
             filled,
+            rows,
             seed,
             **settings.drops(number, last, rows),
             epsilon=settings.epsilon,
@@ -352,6 +361,7 @@ def _backward(
             PLAIN=number % 2 == 0 and not final,
             ADD_CARRY=number % 2 == 1 and number < last - 1,
             WRITE_CARRY=number % 2 == 1,
+            CLEAR=False,
             PRECISION=settings.precision,
             BLOCK_R=tile,
             BLOCK_K=block(narrow),
@@ -360,6 +370,8 @@ def _backward(
             **options,
         )
     gradient_x = torch.empty_like(x)
+    # The last launch waits for memory; what was put off, and the stem of the nodes, may compute beside it.
+    has_places()
     input_gradient[(-(-rows // INPUT_ROWS),)](
         pull,
         summed(views[2]),
@@ -381,11 +393,10 @@ def _backward(
         BLOCK_R=INPUT_ROWS,
         BLOCK_K=block(channels),
     )
-    # After the launches that somebody waits for: these programs would be in front of them.
-    has_places()
-    with beside(parts):
-        sums = summed(parts).split([size for each in sizes for size in each])
-    return gradient_x[:, :channels], _field_gradients(sums, stages)
+    # It reads as much as the input's gradient: at once, the stem, which waits for that, would wait for both.
+    sums = torch.empty_like(parts[0])
+    put_off(partial(write_sums, parts, sums), parts, sums)
+    return gradient_x[:, :channels], _field_gradients(sums.split([size for each in sizes for size in each]), stages)
 
 
 def _field_gradients(sums: Sequence[Tensor], stages: Sequence[Stage]) -> list[Tensor]:

@@ -129,6 +129,7 @@ def forward_pass(
         previous.scale_out,
         previous.shift_out,
         out,
+        None,
         filled,
         N=nodes,
         GIVEN=given,

@@ -4,14 +4,15 @@
 
 Both factors of each matrix's gradient are there for all blocks. A program owns a tile of one matrix and some of the
 nodes, and all matrices are one launch: the library takes one program and 50 µs for each matrix of a few million
-operations. It is put off until the pairs pass has ended. Beside that, which fills the device to the last program, it
-kept some of those waiting and cost 45 µs; in front of it, in the main chain, 25 µs.
+operations. It is put off until the stages of the pairs pass have ended. Beside them, which fill the device to the last
+program, it kept some of those waiting and cost 45 µs; in front of them, in the main chain, 25 µs.
 
 Legend: L blocks, N nodes (a multiple of `PIECE`), D width, H hidden width, A and B channels of two factors, S parts.
 """
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
 
+from functools import partial
 from math import prod
 
 import torch
@@ -170,7 +171,7 @@ def field_gradients(
     oblong = -(-width // TILE) * -(-inner // TILE)
     totals, own_sums, out_sums = (torch.empty_like(each[0]) for each in (parts, sums, sums_out))
 
-    def launches() -> None:
+    def products() -> None:
         matrix_gradients[(layers, square + 2 * oblong, len(parts))](
             projected,
             scaled,
@@ -192,11 +193,12 @@ def field_gradients(
             TILE=TILE,
             num_stages=3,
         )
-        for each, total in ((parts, totals), (sums, own_sums), (sums_out, out_sums)):
-            write_sums(each, total)
+        write_sums(parts, totals)
 
     # Nobody reads them before the update.
-    put_off(launches, parts, sums, sums_out, narrow, wide, totals, own_sums, out_sums)
+    put_off(products, parts, narrow, wide, totals)
+    put_off(partial(write_sums, sums, own_sums), sums, own_sums)
+    put_off(partial(write_sums, sums_out, out_sums), sums_out, out_sums)
     weight, bias, weight_in, bias_in, weight_out, bias_out = (
         total.view(layers, *shape) for total, shape in zip(totals.split(sizes), shapes, strict=True)
     )
