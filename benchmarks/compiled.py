@@ -20,7 +20,7 @@ from triton.compiler import ASTSource
 
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
-from ckgconv.ops.kernel_mlp.triton import backward_launch, forward_launch
+from ckgconv.ops.kernel_mlp.options import backward_launch, forward_launch
 from ckgconv.ops.node_pass import backward, forward
 
 WIDTH = 64
@@ -28,7 +28,7 @@ STAGE = {"K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED":
 STAGE |= {"PRECISION": "tf32", "BLOCK_K": WIDTH, "BLOCK_D": WIDTH, "PARTS": 64}
 AHEAD, BACK = forward_launch(WIDTH, torch.bfloat16), backward_launch(WIDTH, torch.bfloat16)
 FORWARD = {**STAGE, "BIAS": True, "GIVEN": False, "TRACK": True, "BLOCK_R": AHEAD.tile}
-BACKWARD = {**STAGE, "THROUGH_NORM": True, "CLEAR": False, "BLOCK_R": BACK.tile}
+BACKWARD = {**STAGE, "THROUGH_NORM": True, "CLEAR": False, "FIRST": False, "JOIN": False, "BLOCK_R": BACK.tile}
 NODES = {"D": WIDTH, "PITCH": WIDTH, "PRECISION": "tf32", "DROP": True, "NORM": True, "BLOCK_N": 16, "CHUNK": 8}
 NODES |= {"BLOCK_D": WIDTH, "PARTS": 64, "GIVEN": False, "TRACK": True, "EARLY": True}
 CONVOLUTION = {"num_warps": 8, "num_stages": 1}
@@ -37,7 +37,7 @@ SHORT = ("g", "gx", "carry", "psi", "gpsi")
 LONG = ("filled", "seed", "rowptr", "sender", "sender_ptr", "sender_rows", "sender_receiver")
 REAL = ("factor", "epsilon", "momentum")
 WHOLE = ("x_stride", "parts_stride", "parts_plane", "residual_stride", "y_stride", "part_stride", "group_stride")
-WHOLE += ("gx_stride", "draw", "threshold", "level", "dropped_rows", "count", "splits", "R", "N")
+WHOLE += ("gx_stride", "draw", "threshold", "level", "dropped_rows", "count", "g_count", "g_stride", "splits", "R", "N")
 CASES: dict[str, tuple[Any, dict[str, Any], dict[str, int]]] = {
     "forward, even stage": (forward_stage, {**FORWARD, "RESIDUAL": False, "DROP": False}, AHEAD.options),
     "forward, odd stage": (forward_stage, {**FORWARD, "RESIDUAL": True, "DROP": True}, AHEAD.options),

@@ -22,7 +22,7 @@ NUMBERS = {
     **dict.fromkeys(
         ("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride", "gx_stride", "N", "rows"), "i32"
     ),
-    **dict.fromkeys(("v_stride", "v_splits", "nodes", "count", "R"), "i32"),
+    **dict.fromkeys(("v_stride", "v_splits", "nodes", "count", "g_count", "g_stride", "R"), "i32"),
     **dict.fromkeys(("factor", "epsilon", "momentum"), "fp32"),
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
@@ -31,7 +31,7 @@ STAGE |= {"SPARES": True, "BLOCK_K": TILE}
 NODE = {**COMMON, "D": WIDTH, "PITCH": WIDTH, "BLOCK_N": 16, "V_PARTS": 64, "EARLY": True}
 FORWARD = {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}
 BACKWARD = {**STAGE, "THROUGH_NORM": True, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "BLOCK_R": 32}
-BACKWARD |= {"CLEAR": False}
+BACKWARD |= {"CLEAR": False, "FIRST": True, "JOIN": True}
 STEM = {
     "K": 25,
     "K_PITCH": 25,
@@ -64,7 +64,7 @@ CASES = {
     "stem": (forward_stage, {**FORWARD, **STEM, "BIAS": False}, {"num_warps": 16, "num_stages": 1}, {}),
     "stem backward": (
         backward_stage,
-        {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False, "CLEAR": True},
+        {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False, "CLEAR": True, "FIRST": False, "JOIN": False},
         {"num_warps": 16, "num_stages": 1},
         {},
     ),
@@ -82,7 +82,7 @@ CASES = {
     "matrices": (
         gradients.matrix_gradients,
         {**MATRIX, "D": WIDTH, "H": 2 * WIDTH, "PITCH": WIDTH, "SQUARE": 4, "OBLONG": 6},
-        {"num_warps": 4, "num_stages": 3},
+        {"num_warps": 4, "num_stages": 1},
         {},
     ),
     "sums over lists, bf16": (

@@ -11,6 +11,17 @@ pytestmark = needs_triton
 
 @pytest.mark.parametrize(("rows", "channels", "width", "weighted"), [(150, 9, 20, True), (70, 22, 16, False)])
 def test_forward_and_backward(rows, channels, width, weighted):
+    forward_and_backward(rows, channels, width, weighted)
+
+
+def test_more_programs_backward_than_parts_forward(monkeypatch):
+    from ckgconv.ops.stem import triton as fused
+
+    monkeypatch.setattr(fused, "PROGRAMS", 2)
+    forward_and_backward(230, 9, 20, True)
+
+
+def forward_and_backward(rows, channels, width, weighted):
     from ckgconv.ops.stem import triton as fused
 
     padding = 11

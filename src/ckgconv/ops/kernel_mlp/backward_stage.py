@@ -4,6 +4,9 @@
     ∂W = Σ drop(G)ᵀ act     ∂b = Σ drop(G)
     g = (drop(G) W) ⊙ act'  gradient behind the norm of x, with its sums Σg = ∂β and Σ g x̂ = ∂γ
 
+Of the first stage γρ g + G₁ is kept in place of g, where G₁ is the gradient that passes it by: `input_gradient` then
+reads half as much.
+
 Legend: L groups, R rows, K channels in, D channels out, S parts.
 """
 
@@ -29,6 +32,8 @@ from ckgconv.ops.parts import (
 def backward_stage(
     g,
     g_sums,
+    g_stride,
+    g_count,
     y,
     y_moments,
     y_scale,
@@ -67,6 +72,8 @@ def backward_stage(
     ADD_CARRY: tl.constexpr,
     WRITE_CARRY: tl.constexpr,
     CLEAR: tl.constexpr,
+    FIRST: tl.constexpr,
+    JOIN: tl.constexpr,
     DROP: tl.constexpr,
     SPARES: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -86,8 +93,8 @@ def backward_stage(
         root_y = 1.0 / tl.sqrt(variance_y + epsilon)
         slope_y = tl.load(y_scale + group * D + outer, mask=outer < D, other=0.0) * root_y
         # G = slope g + w (constant + factor y).
-        sum_y = read_sums(g_sums + group * D, splits, part_stride, D, outer, PARTS)
-        sum_gy = read_sums(g_sums + groups * D + group * D, splits, part_stride, D, outer, PARTS)
+        sum_y = read_sums(g_sums + group * D, g_count, g_stride, D, outer, PARTS)
+        sum_gy = read_sums(g_sums + groups * D + group * D, g_count, g_stride, D, outer, PARTS)
         factor_y = -slope_y * root_y * sum_gy / tl.maximum(total_y, TINY)
         constant = -slope_y * sum_y / tl.maximum(total_y, TINY) - mean_y * factor_y
     _, mean, variance = read_moments(x_moments + group * K, groups * K, K, inner)
@@ -152,9 +159,15 @@ def backward_stage(
             active, slope = half_gelu_and_slope(active, back) if LOW else gelu_and_slope(active)
             back = back * slope.to(tl.float32)
         gradient_linear = tl.dot(tl.trans(pulled), active.to(storage), gradient_linear, input_precision=PRECISION)
-        tl.store(gx + place, back.to(storage), mask=there)
         sum_g += back
         sum_gx += back * values.to(tl.float32)
+        if FIRST:
+            back = back * slope_x[None, :]
+        if JOIN:
+            passing = tl.load(carry + place, mask=there, other=0.0).to(tl.float32)
+            tl.store(gx + place, (back.to(storage).to(tl.float32) + passing).to(storage), mask=there)
+        else:
+            tl.store(gx + place, back.to(storage), mask=there)
     if CLEAR:
         # Rows of padding: sums over all rows may follow.
         for start in range(rows + split * BLOCK_R, R, splits * BLOCK_R):

@@ -1,6 +1,6 @@
 """Triton kernels of the pairs pass around its stages: moments of the input, and its gradient; and what stages share.
 
-Input gradient      ∂x = Σ_l γ_l ρ ( g_l - w/W Σg_l - w/W x̂ Σ g_l x̂ ) + G_l
+Input gradient      ∂x = Σ_l ( γ_l ρ g_l + G_l ) - ρ w/W Σ_l γ_l ( Σg_l + x̂ Σ g_l x̂ )
 
 In a stage (`forward_stage`, `backward_stage`) a program owns one group and every S-th tile of its rows: W stays
 on chip, and sums over rows leave as S parts that the next kernel adds up, in a fixed order. So no sum needs a launch
@@ -95,7 +95,6 @@ def row_moments(
 def input_gradient(
     g,
     g_sums,
-    carry,
     x,
     moments,
     scale,
@@ -109,17 +108,16 @@ def input_gradient(
     K: tl.constexpr,
     PITCH: tl.constexpr,
     WEIGHTED: tl.constexpr,
-    CARRY: tl.constexpr,
     BLOCK_R: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
+    """∂x of one tile from g [L, R, K], which is γρ g + G here, and the sums [2, L, K]."""
     tile = tl.program_id(0)
     rows = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_K)
     row = tile * BLOCK_R + tl.arange(0, BLOCK_R)
     place = row[:, None] * PITCH + columns[None, :]
     there = (row < rows)[:, None] & (columns < PITCH)[None, :]
-    pull = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     passed = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     sum_g = tl.zeros([BLOCK_K], tl.float32)
     sum_gx = tl.zeros([BLOCK_K], tl.float32)
@@ -127,9 +125,7 @@ def input_gradient(
         for group in range(groups):
             gamma = tl.load(scale + group * K + columns, mask=columns < K, other=0.0)
             start = group_start(group, group_stride)
-            pull += gamma[None, :] * tl.load(g + start + place, mask=there, other=0.0).to(tl.float32)
-            if CARRY:
-                passed += tl.load(carry + start + place, mask=there, other=0.0).to(tl.float32)
+            passed += tl.load(g + start + place, mask=there, other=0.0).to(tl.float32)
             sum_g += gamma * tl.load(g_sums + group * K + columns, mask=columns < K, other=0.0)
             sum_gx += gamma * tl.load(g_sums + (groups + group) * K + columns, mask=columns < K, other=0.0)
         total, mean, variance = read_moments(moments, groups * K, K, columns)
@@ -137,6 +133,6 @@ def input_gradient(
         weight = row_weights(row_weight, row, row < rows, WEIGHTED)
         share = weight[:, None] / tl.maximum(total, TINY)[None, :]
         standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
-        passed += (pull - share * (sum_g[None, :] + standard * sum_gx[None, :])) * root[None, :]
+        passed -= share * (sum_g[None, :] + standard * sum_gx[None, :]) * root[None, :]
     # Rows beyond the filled ones get zeros: sums over all rows may follow.
     tl.store(gx + place, passed, mask=(row < R)[:, None] & (columns < PITCH)[None, :])

@@ -10,7 +10,7 @@ Legend: L groups (layers), R rows, K channels in, D channels out, S parts.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,81 +18,16 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ckgconv.ops.beside import has_places, put_off
-from ckgconv.ops.fused import (
-    block,
-    launch,
-    pitch,
-    power_of_two,
-    product_precision,
-    programs,
-    storage,
-    tall,
-    threshold,
-)
+from ckgconv.ops.fused import block, pitch, power_of_two, product_precision, storage, tall
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
 from ckgconv.ops.kernel_mlp.kernels import input_gradient, row_moments
 from ckgconv.ops.kernel_mlp.naive import Stage
+from ckgconv.ops.kernel_mlp.options import Running, Settings, backward_launch, forward_launch, splits_of
 from ckgconv.ops.sums import summed, write_sums
 
 INPUT_ROWS = 32  # of a tile of the input's gradient
 FIELDS = len(Stage._fields)
-
-
-Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [L, K] of each stage's norm
-
-
-class Launch(NamedTuple):
-    """How many programs share a multiprocessor, rows of a tile, and with what options a program is compiled.
-
-    Warps in flight hide what a stage waits for, and registers limit them: with the caps below next to nothing spills,
-    and 16 warps (forward) or 12 (backward; 16 of half as many values where rows are wide) run at once.
-    """
-
-    busy: int
-    tile: int
-    options: dict[str, int]
-
-
-def forward_launch(width: int, dtype: torch.dtype) -> Launch:
-    """Of a forward stage."""
-    if dtype != torch.bfloat16:
-        return Launch(2, 32, launch(width))
-    return Launch(4 if width <= 64 else 2, 32, {**launch(width), "num_stages": 2, "maxnreg": 128})
-
-
-def backward_launch(width: int, dtype: torch.dtype) -> Launch:
-    """Of a backward stage, which holds ∂W as well."""
-    if dtype != torch.bfloat16:
-        return Launch(2 if width <= 64 else 1, 32, launch(width))
-    if width > 64:
-        return Launch(1, 32, {"num_warps": 16, "num_stages": 2, "maxnreg": 128})
-    return Launch(3, 32, {**launch(width), "num_stages": 2, "maxnreg": 168})
-
-
-class Settings(NamedTuple):
-    """What has no gradient."""
-
-    running: Running
-    momentum: float
-    mlp_dropout: float
-    kernel_dropout: float
-    dropped_rows: int
-    epsilon: float
-    storage: torch.dtype
-    precision: str
-
-    @property
-    def between(self) -> torch.dtype:
-        """Of values between stages: of 16 bits three more are digits than in bfloat16, and norms keep them in range."""
-        return torch.float16 if self.storage == torch.bfloat16 else self.storage
-
-    def drops(self, number: int, last: int, rows: int) -> dict[str, Any]:
-        """Arguments of the dropout of so many rows behind stage `number`."""
-        probability = self.kernel_dropout if number == last else self.mlp_dropout * (number % 2)
-        level, factor = threshold(probability)
-        arguments = {"draw": number, "threshold": level, "factor": factor, "dropped_rows": self.dropped_rows}
-        return {**arguments, "DROP": probability > 0, "SPARES": self.dropped_rows < rows}
 
 
 def kernel_mlp(
@@ -194,14 +129,6 @@ def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
     return torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device) if filled is None else filled
 
 
-def _splits(x: Tensor, groups: int, busy: int, tile: int) -> int:
-    """S: all groups together fill the device, but no part is without rows."""
-    splits = max(1, min(programs(x, busy) // groups, -(-x.shape[0] // tile)))
-    # Parts are read in powers of two: a few more than one of them cost as much as twice as many.
-    below = 1 << (splits.bit_length() - 1)
-    return below if splits < 1.1 * below else splits
-
-
 def _forward(
     x: Tensor,
     x_part: Tensor | None,
@@ -219,7 +146,7 @@ def _forward(
     rows, channels = x.shape[0], stages[0].scale.shape[1]
     groups, last = stages[0].scale.shape[0], len(stages) - 1
     busy, tile, options = forward_launch(channels, settings.storage)
-    splits = _splits(x, groups, busy, tile)
+    splits = splits_of(x, groups, busy, tile)
     if x_part is not None:
         parts = x_part.view(3, 1, 1, channels)
     else:
@@ -310,7 +237,7 @@ def _backward(
     rows, channels = x.shape[0], stages[0].scale.shape[1]
     groups, last = stages[0].scale.shape[0], len(stages) - 1
     busy, tile, options = backward_launch(channels, settings.storage)
-    splits = _splits(x, groups, busy, tile)
+    splits = splits_of(x, groups, busy, tile)
     sizes = [[stage.weight.numel(), stage.bias.numel(), 2 * stage.scale.numel()] for stage in stages]
     width = sum(map(sum, sizes))
     parts = x.new_empty(splits, width, dtype=torch.float32)
@@ -326,6 +253,8 @@ def _backward(
         backward_stage[(groups, splits)](
             gradient if final else pull,
             views[3 * min(number + 1, last) + 2],
+            width,
+            splits,
             gradient if final else outputs[number],
             moments[min(number + 1, last)],
             following.scale,
@@ -362,6 +291,8 @@ def _backward(
             ADD_CARRY=number % 2 == 1 and number < last - 1,
             WRITE_CARRY=number % 2 == 1,
             CLEAR=False,
+            FIRST=number == 0,
+            JOIN=number == 0 and last > 0,
             PRECISION=settings.precision,
             BLOCK_R=tile,
             BLOCK_K=block(narrow),
@@ -375,7 +306,6 @@ def _backward(
     input_gradient[(-(-rows // INPUT_ROWS),)](
         pull,
         summed(views[2]),
-        carry,
         x,
         moments[0],
         stages[0].scale,
@@ -389,7 +319,6 @@ def _backward(
         K=channels,
         PITCH=x.shape[1],
         WEIGHTED=row_weight is not None,
-        CARRY=last > 0,
         BLOCK_R=INPUT_ROWS,
         BLOCK_K=block(channels),
     )

@@ -29,6 +29,14 @@ TILE = 64  # channels of a program, of either factor
 
 
 @triton.jit
+def piece(values, first, start, end, columns, PITCH: tl.constexpr, PIECE: tl.constexpr):
+    """[PIECE, columns] of values, zeros from row `end` on."""
+    row = start + tl.arange(0, PIECE)
+    inside = (row < end)[:, None] & (columns < PITCH)[None, :]
+    return tl.load(values + (first + row)[:, None] * PITCH + columns[None, :], mask=inside, other=0.0)
+
+
+@triton.jit
 def matrix_gradient(
     left,
     right,
@@ -46,7 +54,11 @@ def matrix_gradient(
     SPAN: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """Parts [L, A, B] of Σ g hᵀ and [L, A] of Σ g; rows of both factors are written, and finite, up to N."""
+    """Parts [L, A, B] of Σ g hᵀ and [L, A] of Σ g; rows of both factors are written, and finite, up to N.
+
+    The next rows are loaded, to registers, while the last ones are multiplied. The compiler's own pipeline would load
+    four bytes at a time, straight to where the product wants them, transposed: that took 28 µs for ZINC.
+    """
     layer, split = tl.program_id(0), tl.program_id(2)
     tiles = tl.cdiv(B, TILE)
     a = tile // tiles * TILE + tl.arange(0, TILE)
@@ -54,12 +66,15 @@ def matrix_gradient(
     first = layer.to(tl.int64) * nodes
     total = tl.zeros([TILE, TILE], tl.float32)
     sums = tl.zeros([PIECE, TILE], tl.float32)
-    for start in range(split * SPAN, tl.minimum((split + 1) * SPAN, nodes), PIECE):
-        node = first + start + tl.arange(0, PIECE)
-        g = tl.load(left + node[:, None] * A_PITCH + a[None, :], mask=(a < A_PITCH)[None, :], other=0.0)
-        h = tl.load(right + node[:, None] * B_PITCH + b[None, :], mask=(b < B_PITCH)[None, :], other=0.0)
+    end = tl.minimum((split + 1) * SPAN, nodes)
+    g = piece(left, first, split * SPAN, end, a, A_PITCH, PIECE)
+    h = piece(right, first, split * SPAN, end, b, B_PITCH, PIECE)
+    for start in range(split * SPAN, end, PIECE):
+        next_g = piece(left, first, start + PIECE, end, a, A_PITCH, PIECE)
+        next_h = piece(right, first, start + PIECE, end, b, B_PITCH, PIECE)
         total = tl.dot(tl.trans(g), h, total, input_precision=PRECISION)
         sums += g
+        g, h = next_g, next_h
     part = split.to(tl.int64) * part_stride
     inside = (a < A)[:, None] & (b < B)[None, :]
     tl.store(parts + part + layer * A * B + a[:, None] * B + b[None, :], total, mask=inside)
@@ -191,7 +206,7 @@ def field_gradients(
             PIECE=PIECE,
             SPAN=span,
             TILE=TILE,
-            num_stages=3,
+            num_stages=1,
         )
         write_sums(parts, totals)
 

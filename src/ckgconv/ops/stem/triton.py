@@ -20,6 +20,7 @@ from ckgconv.ops.node_pass.norm import apply_norm
 from ckgconv.ops.sums import summed
 
 PROGRAMS = 128  # more parts would cost more to add up than they save
+BUSY = 3  # programs of a multiprocessor where parts are added up beside
 TALL_BYTES = 114_688  # of shared memory, for tiles of 128 rows backward
 MANY = 2**16  # rows, from which on a program is given all that a multiprocessor can hold
 
@@ -194,15 +195,17 @@ class Stem(torch.autograd.Function):
         channels, width = x.shape[1], weight.shape[0]
         tile, options = _tile(x, width)
         splits = _splits(x, tile)
-        sizes = [weight.numel(), width, 2 * channels, 2 * width]
-        parts = x.new_empty(splits, sum(sizes))
-        linear, bias, sums, sums_out = parts.split(sizes, dim=1)
+        # Gradients of parameters are added up beside, so their parts may be many: one for each tile, up to `BUSY`.
+        many = splits if x.shape[0] > MANY else min(programs(x, BUSY), -(-x.shape[0] // tile))
+        sizes = [weight.numel(), width, 2 * channels]
+        parts, sums_out = x.new_empty(many, sum(sizes)), x.new_empty(splits, 2 * width)
+        linear, bias, sums = parts.split(sizes, dim=1)
         norm_sums[(splits,)](
             gradient,
             features,
             moments_out,
             sums_out,
-            parts.stride(0),
+            sums_out.stride(0),
             filled,
             ctx.settings.epsilon,
             D=width,
@@ -215,9 +218,11 @@ class Stem(torch.autograd.Function):
         has_places()
         carried = torch.empty_like(features)
         pulled = torch.empty_like(x)
-        backward_stage[(1, splits)](
+        backward_stage[(1, many)](
             gradient,
             sums_out,
+            sums_out.stride(0),
+            splits,
             features,
             moments_out,
             scale_out,
@@ -244,7 +249,7 @@ class Stem(torch.autograd.Function):
             1.0,
             0,
             ctx.settings.epsilon,
-            splits,
+            many,
             K=channels,
             D=width,
             K_PITCH=channels,
@@ -256,6 +261,8 @@ class Stem(torch.autograd.Function):
             ADD_CARRY=False,
             WRITE_CARRY=True,
             CLEAR=True,
+            FIRST=False,
+            JOIN=False,
             DROP=False,
             SPARES=False,
             PRECISION=ctx.settings.precision,
@@ -265,8 +272,9 @@ class Stem(torch.autograd.Function):
             PARTS=power_of_two(splits),
             **options,
         )
-        with beside(parts):
-            linear, _, sums, sums_out = summed(parts).split(sizes)
+        with beside(parts, sums_out):
+            linear, _, sums = summed(parts).split(sizes)
+            sums_out = summed(sums_out)
         shift_sum, scale_sum = sums.view(2, *scale.shape)
         shift_out_sum, scale_out_sum = sums_out.view(2, *scale_out.shape)
         linear = linear.view_as(weight)
