@@ -14,7 +14,7 @@ from ckgconv.ops.node_pass import aggregate, backward, forward, gradients
 from ckgconv.ops.pyramid import triton as pyramid
 
 WIDTH, TILE = 96, 128
-POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64"} | dict.fromkeys(
+POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64", "places": "*i64"} | dict.fromkeys(
     ("rowptr", "receiver", "sender", "sender_ptr", "sender_rows", "sender_receiver", "pointer", "other", "row"), "*i64"
 )
 NUMBERS = {
@@ -93,6 +93,7 @@ CASES = {
     ),
     "products, bf16": (convolution.products, {**LISTS, "ROWS": 64}, EIGHT, {"gradient": "*bf16"}),
     "table": (lookup.table_gradient, {**COMMON, **TABLE}, EIGHT, {}),
+    "rows on their places": (lookup.add_rows, {"D": WIDTH, "BLOCK_M": 8, "BLOCK_D": TILE}, {"num_warps": 4}, {}),
     "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, {}),
 }
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ckgconv.ops import beside as module
-from ckgconv.ops.beside import beside, has_places, overlapping, put_off, together
+from ckgconv.ops.beside import beside, has_places, now, overlapping, put_off, together
 
 
 class Stream:
@@ -16,8 +16,11 @@ class Stream:
     def wait_stream(self, other):
         self.log.append(f"{self.name} waits for {other.name}")
 
+    def wait_event(self, event):
+        self.log.append(f"{self.name} waits for {event}")
+
     def record_event(self):
-        return None
+        return f"a point of {self.name}"
 
 
 @pytest.fixture
@@ -57,10 +60,20 @@ def test_what_is_put_off_begins_where_the_main_chain_has_places(streams):
     assert module._overlap is None
 
 
+def test_launches_may_begin_at_an_earlier_point(streams):
+    log, sides, launch = streams
+    with overlapping(sides, lambda: None):
+        begin = now()
+        launch("pairs")
+        with beside(since=begin):
+            launch("nodes")
+        assert log == ["pairs on main", "a waits for a point of main", "nodes on a"]
+
+
 def test_outside_of_a_step_everything_runs_where_it_stands():
     ran = []
     put_off(lambda: ran.append(1))
-    with beside():
+    with beside(since=now()):
         ran.append(2)
     has_places()
     together()

@@ -26,6 +26,25 @@ def test_rows_and_the_gradient_of_the_table(rows, entries, width):
     assert relative(gradient, wanted) < 1e-6
 
 
+@pytest.mark.parametrize(("count", "rows", "entries", "width"), [(300, 900, 4, 64), (40, 41, 5, 20), (0, 7, 3, 16)])
+def test_rows_on_their_places(count, rows, entries, width):
+    from ckgconv.ops.lookup import lookup_onto
+    from ckgconv.ops.lookup import triton as fused
+
+    index = torch.randint(0, entries, (count,))
+    place = torch.randperm(rows)[:count]
+    place[: count // 4] = place[count // 4 : 2 * (count // 4)]  # two of them share a place
+    exact = torch.randn(entries, width, dtype=torch.float64, requires_grad=True)
+    pulled = torch.randn(rows, width, dtype=torch.float64)
+    expected = lookup_onto(index, place, exact, rows)
+    (wanted,) = torch.autograd.grad((expected * pulled).sum(), exact)
+    rough = exact.detach().float().to(DEVICE).requires_grad_()
+    found = fused.lookup_onto(index.to(DEVICE), place.to(DEVICE), rough, rows)
+    assert relative(found, expected) < 1e-7
+    (gradient,) = torch.autograd.grad((found * pulled.float().to(DEVICE)).sum(), rough)
+    assert relative(gradient, wanted) < 1e-6
+
+
 def test_columns_of_several_attributes():
     from ckgconv.ops.lookup import triton as fused
 

@@ -18,13 +18,13 @@ from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.conv import KernelConvolution
-from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, Projected, TypeEncoder
+from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, Listed, Projected, TypeEncoder
 from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
 from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
-from ckgconv.ops.beside import beside, together
+from ckgconv.ops.beside import beside, now, together
 from ckgconv.ops.fused import draw_seeds, fits, fused
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
@@ -106,6 +106,7 @@ class CKGCN(nn.Module):
     def node_states(self, batch: GraphBatch) -> Tensor:
         """h^L [N, D], what the head reads."""
         with full_precision(batch.degree.device):
+            begin = now()
             with beside():
                 seeds = draw_seeds(batch.degree.device, 2) if self.training and fused(batch.degree) else None
             edge_attributes = self._edge_attributes(batch)
@@ -113,20 +114,24 @@ class CKGCN(nn.Module):
                 batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position
             )
             together()
-            # Beside the kernels of all layers, and joined by `run_blocks` where blocks begin.
-            with beside():
+            # Beside all this and the kernels of all layers, and joined by `run_blocks` where blocks begin.
+            with beside(since=begin):
                 attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
                 h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
         return run_blocks(self.blocks, self.kernel, h, pair_features, part, seeds, batch)
 
-    def _edge_attributes(self, batch: GraphBatch) -> Tensor | Projected | None:
-        """Embedded attributes [E, D]; their factors on a GPU, where they are summed on pairs before the product."""
-        encoder, edges = self.edge_encoder, batch.edge_row.shape[0]
+    def _edge_attributes(self, batch: GraphBatch) -> Tensor | Projected | Listed | None:
+        """Embedded attributes [E, D]; what they are made of on a GPU, where that is put on pairs first."""
+        encoder, edges, features = self.edge_encoder, batch.edge_row.shape[0], batch.edge_features
         if encoder is None:
             return None
-        if isinstance(encoder, TypeEncoder) or self.recipe.combine != "sum" or not fused(batch.degree):
-            return encoder(batch.edge_features, edges)
-        return encoder.factors(batch.edge_features, edges)  # type: ignore[arg-type]
+        if self.recipe.combine != "sum" or not fused(batch.degree):
+            return encoder(features, edges)
+        if isinstance(encoder, TypeEncoder):
+            assert features is not None
+            single = len(encoder.tables) == 1
+            return Listed(features[:, 0], encoder.tables[0].weight) if single else encoder(features, edges)
+        return encoder.factors(features, edges)  # type: ignore[arg-type]
 
     @property
     def sums_in_order(self) -> bool:

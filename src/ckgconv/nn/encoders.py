@@ -26,6 +26,13 @@ class Projected(NamedTuple):
     matrix: Tensor  # W [D, K]
 
 
+class Listed(NamedTuple):
+    """Embedded attributes T[a] [M, D] as table and index: rows may be looked up where they are placed."""
+
+    types: Tensor  # a [M]
+    table: Tensor  # T [V, D]
+
+
 class TypeEncoder(nn.Module):
     """Sum of one embedding per column: int64 [M, F] → [M, D].
 

@@ -19,15 +19,17 @@ from torch.nn import functional as F
 from ckgconv.checks import check_choice, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinate_encoder
-from ckgconv.nn.encoders import Projected
+from ckgconv.nn.encoders import Listed, Projected
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.beside import beside, together
 from ckgconv.ops.fused import fits, fused
+from ckgconv.ops.lookup import lookup_onto
 from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
 
 Combine = Literal["sum", "concatenate"]
+EdgeAttributes = Tensor | Projected | Listed
 
 
 class NodeStem(nn.Module):
@@ -108,7 +110,7 @@ class PairStem(nn.Module):
         pairs: Pairs,
         degree: Tensor,
         edge_row: Tensor | None = None,
-        edge_attributes: Tensor | Projected | None = None,
+        edge_attributes: EdgeAttributes | None = None,
         position: Tensor | None = None,
     ) -> Tensor:
         """edge_row [E] and embedded edge_attributes [E, D] lie on real edges; those of parallel edges add up."""
@@ -119,7 +121,7 @@ class PairStem(nn.Module):
         pairs: Pairs,
         degree: Tensor,
         edge_row: Tensor | None = None,
-        edge_attributes: Tensor | Projected | None = None,
+        edge_attributes: EdgeAttributes | None = None,
         position: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """The same, and its moments as a part [3, D] (W, μ, M₂) where they are known without reading it again."""
@@ -139,7 +141,7 @@ class PairStem(nn.Module):
         pairs: Pairs,
         degree: Tensor,
         edge_row: Tensor | None,
-        edge_attributes: Tensor | Projected | None,
+        edge_attributes: EdgeAttributes | None,
         position: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         from ckgconv.ops.stem import triton as kernels
@@ -161,7 +163,7 @@ class PairStem(nn.Module):
         pairs: Pairs,
         degree: Tensor,
         edge_row: Tensor | None,
-        edge_attributes: Tensor | Projected | None,
+        edge_attributes: EdgeAttributes | None,
         position: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
         """Of all pairs [R, D], and what positions add to them unless that is part of it."""
@@ -171,6 +173,8 @@ class PairStem(nn.Module):
             return self._projected(edge_row, edge_attributes, position, pairs), None
         if edge_row is None or edge_attributes is None:
             attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
+        elif isinstance(edge_attributes, Listed):
+            attributes = lookup_onto(edge_attributes.types, edge_row, edge_attributes.table, rows)
         else:
             attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
         if self.position is None or position is None:

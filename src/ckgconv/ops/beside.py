@@ -76,17 +76,26 @@ def until_room() -> None:
         torch.cuda.current_stream().wait_event(_overlap.room)
 
 
+def now() -> torch.cuda.Event | None:
+    """This point of the main chain, for `beside`."""
+    return None if _overlap is None else _overlap.main.record_event()
+
+
 @contextmanager
-def beside(*inputs: Tensor) -> Iterator[None]:
+def beside(*inputs: Tensor, since: torch.cuda.Event | None = None) -> Iterator[None]:
     """Launches for which only `together` waits, and whose results nobody reads before it.
 
-    They may read all that was computed before; `inputs` are those of it that could be freed meanwhile.
+    They may read all that was computed before, or before an earlier point of the main chain where they begin then;
+    `inputs` are those of it that could be freed meanwhile.
     """
     if _overlap is None:
         yield
         return
     side = _overlap.next_side()
-    side.wait_stream(torch.cuda.current_stream())
+    if since is None:
+        side.wait_stream(torch.cuda.current_stream())
+    else:
+        side.wait_event(since)
     with torch.cuda.stream(side):
         yield
     _overlap.held += inputs

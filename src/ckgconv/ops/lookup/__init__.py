@@ -15,4 +15,13 @@ def lookup(index: Tensor, table: Tensor) -> Tensor:
     return F.embedding(index, table)
 
 
-__all__ = ["lookup"]
+def lookup_onto(index: Tensor, place: Tensor, table: Tensor, rows: int) -> Tensor:
+    """[R, D], zero but where something is placed: y_r = Σ_{m: place_m = r} T[a_m]; index and place are int64 [M]."""
+    if fused(table) and fits(table, rows, table.shape[1]):
+        from ckgconv.ops.lookup import triton
+
+        return triton.lookup_onto(index, place, table, rows)
+    return table.new_zeros(rows, table.shape[1]).index_add(0, place, F.embedding(index, table))
+
+
+__all__ = ["lookup", "lookup_onto"]
