@@ -8,6 +8,7 @@ from ckgconv.data.expressiveness import brec, csl, csl_folds, neighbouring_pairs
 from ckgconv.studies import Options
 from ckgconv.studies.random_network import Measured
 from ckgconv.studies.separation import Family
+from ckgconv.studies.side_by_side import one_thread, side_by_side
 
 # The package carries the function of that name.
 study = import_module("ckgconv.studies.expressiveness")
@@ -31,7 +32,36 @@ def report():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in reduced.items():
             patch.setattr(study, name, value)
-        return study.expressiveness(Options(seeds=(0,), epochs=1))
+        with one_thread():
+            return study.expressiveness(Options(seeds=(0,), epochs=1))
+
+
+def test_parts_of_a_study_keep_their_order_and_run_in_one_thread():
+    tasks = [(1,), (2,), (3,)]
+    assert side_by_side(threads_and, tasks) == [(1, 1), (1, 2), (1, 3)]
+    with one_thread():
+        assert side_by_side(threads_and, tasks) == [(1, 1), (1, 2), (1, 3)]
+
+
+def threads_and(number):
+    return torch.get_num_threads(), number
+
+
+def test_a_trained_network_that_answers_all_alike_is_trained_again(monkeypatch):
+    pairs = sr25().chosen([0, 1, 2])
+    family = Family(pairs, (4,), {"RRWP": np.array([False, True, True])})
+    asked = []
+
+    def contrast(pair, distance, steps, seed, sample):
+        asked.append((int(pair.second[0]), seed))
+        apart = seed == 1 or int(pair.second[0]) == int(pairs.second[2])
+        return Measured(torch.tensor([1.0 if apart else 0.0]), 1e-15)
+
+    monkeypatch.setattr(study, "contrast", contrast)
+    with one_thread():
+        found = study.by_contrast(family, (0, 1), None)["SR25"]
+    assert (found["separated"], found["beyond GD-WL"], found["missed"]) == (2, 0, 0)
+    assert asked[3:] == [(int(pairs.second[1]), 1)]
 
 
 def test_networks_and_gd_wl_agree_both_ways(report):
@@ -39,14 +69,16 @@ def test_networks_and_gd_wl_agree_both_ways(report):
     for row in report.rows:
         for gdwl, network in (row[3:5], row[5:7], row[7:9]):
             assert gdwl == network
-    assert "beyond GD-WL by any network of any width: SPD 0, RD 0, RRWP 0." in report.notes[0]
+    assert (
+        "beyond GD-WL by any random network of any width: SPD 0, RD 0, RRWP 0; by trained ones: 0." in report.notes[0]
+    )
 
 
 def test_the_table_has_a_row_per_group_and_a_sum(report):
     assert [row[0] for row in report.rows[:3]] == ["CSL", "SR25", "BREC basic"]
     assert report.rows[-1][:3] == ("**BREC, all**", 9, 0)
     assert all(len(row) == len(report.columns) for row in report.rows)
-    assert report.rows[2][-1] == "1 of 1 tried, GD-WL 1"
+    assert [row[-1] for row in report.rows[1:3]] == [0, 2]
     assert "EXP is missing" in report.notes[-1]
 
 
@@ -65,8 +97,8 @@ def test_a_network_beyond_its_bound_would_be_the_title():
         family.oracle[name] = np.array([False, True])
     for name in ("SPD", "RD", "RRWP"):
         family.networks[name, 4] = [Measured(torch.tensor([1.0, 0.0]), 1e-15)]
-    assert study.finding([family]) == (
-        "CKGCN separates 3 pairs of graphs beyond its GD-WL test and misses 3 of those it allows"
+    assert study.finding([family], {"CSL": {"RRWP": [100.0]}, "SR25": {"beyond GD-WL": 1}}) == (
+        "CKGCN separates 4 pairs of graphs beyond its GD-WL test and misses 3 of those it allows"
     )
 
 

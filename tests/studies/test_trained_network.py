@@ -9,7 +9,8 @@ from ckgconv.studies.trained_network import classifier_recipe, contrast, exp_spl
 
 def test_contrast_parts_a_pair_that_gd_wl_separates_and_no_other():
     pairs = brec()
-    basic, strongly_regular = contrast(pairs.chosen([0, 110]), "RRWP", 10, 0, statistics_sample(pairs))
+    sample = statistics_sample(pairs)
+    basic, strongly_regular = (contrast(pairs.chosen([q]), "RRWP", 10, 0, sample) for q in (0, 110))
     assert basic.separated.tolist() == [True]
     assert strongly_regular.separated.tolist() == [False]
 

@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from ckgconv.data.expressiveness import GraphPairs
 from ckgconv.studies.oracle import DISTANCES, Separated, gdwl_separates
 from ckgconv.studies.random_network import DistanceName, Measured, measure, random_network
+from ckgconv.studies.side_by_side import side_by_side
 
 NETWORKS: tuple[DistanceName, ...] = ("SPD", "RD", "RRWP")
 
@@ -58,11 +59,22 @@ def consult_oracle(family: Family) -> None:
 def draw_networks(families: Sequence[Family], seeds: Iterable[int], sample: Data) -> None:
     """Measure all pairs by a network of every distance, width and seed."""
     widths = sorted({width for family in families for width in family.widths})
-    for distance, width, seed in product(NETWORKS, widths, seeds):
-        network = random_network(distance, width, seed, sample)
+    drawn = [
+        (distance, width, seed, sample, [family.pairs for family in families if width in family.widths])
+        for distance, width, seed in product(NETWORKS, widths, seeds)
+    ]
+    for (distance, width, *_), found in zip(drawn, side_by_side(measured_pairs, drawn), strict=True):
         for family in families:
             if width in family.widths:
-                family.networks.setdefault((distance, width), []).append(measure(network, family.pairs))
+                family.networks.setdefault((distance, width), []).append(found.pop(0))
+
+
+def measured_pairs(
+    distance: DistanceName, width: int, seed: int, sample: Data, families: list[GraphPairs]
+) -> list[Measured]:
+    """All pairs of every family by one random network."""
+    network = random_network(distance, width, seed, sample)
+    return [measure(network, pairs) for pairs in families]
 
 
 def statistics_sample(pairs: GraphPairs) -> Data:

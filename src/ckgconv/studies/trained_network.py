@@ -1,11 +1,10 @@
-"""What a trained CKGCN tells apart: CSL and EXP as classification, pairs of BREC by contrast.
+"""What a trained CKGCN tells apart: CSL and EXP as classification, pairs of BREC and SR25 by contrast.
 
     contrast   minimise cos(f(G), f(H)), f(·) in R^16; f(G) = f(H) leaves it at 1, with a gradient of 0
 
 Legend: G graphs, Q pairs of graphs.
 """
 
-from copy import deepcopy
 from dataclasses import replace
 
 import torch
@@ -76,16 +75,16 @@ def exp_split(pairs: GraphPairs, seed: int) -> PackedDataset:
     return replace(pairs.dataset, test=both[:test], val=both[:0], train=both[test:])
 
 
-def contrast(pairs: GraphPairs, distance: DistanceName, steps: int, seed: int, sample: Data) -> list[Measured]:
-    """One network per pair, trained to part its two graphs and then measured like a random one, [Q].
+def contrast(pair: GraphPairs, distance: DistanceName, steps: int, seed: int, sample: Data) -> Measured:
+    """A network trained to part the two graphs of one pair, and then measured like a random one.
 
     Statistics of the norms are frozen from the start, at those of `sample`: with those of a batch, two graphs that
     look alike would be told apart by nothing but amplified rounding.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        start = freeze_statistics(CKGCN(network_recipe(distance, WIDTH)).double(), sample)
-    return [measure(parted(deepcopy(start), pairs.chosen([q]), steps), pairs.chosen([q])) for q in range(len(pairs))]
+        network = freeze_statistics(CKGCN(network_recipe(distance, WIDTH)).double(), sample)
+    return measure(parted(network, pair, steps), pair)
 
 
 def parted(network: CKGCN, pair: GraphPairs, steps: int) -> CKGCN:
