@@ -29,6 +29,7 @@ STAGE |= {"PRECISION": "tf32", "BLOCK_K": WIDTH, "BLOCK_D": WIDTH, "PARTS": 64}
 AHEAD, BACK = forward_launch(WIDTH, torch.bfloat16), backward_launch(WIDTH, torch.bfloat16)
 FORWARD = {**STAGE, "BIAS": True, "GIVEN": False, "TRACK": True, "BLOCK_R": AHEAD.tile}
 BACKWARD = {**STAGE, "THROUGH_NORM": True, "CLEAR": False, "FIRST": False, "JOIN": False, "BLOCK_R": BACK.tile}
+START = {"PLAIN": True, "ADD_CARRY": False, "WRITE_CARRY": False, "DROP": False}
 NODES = {"D": WIDTH, "PITCH": WIDTH, "PRECISION": "tf32", "DROP": True, "NORM": True, "BLOCK_N": 16, "CHUNK": 8}
 NODES |= {"BLOCK_D": WIDTH, "PARTS": 64, "GIVEN": False, "TRACK": True, "EARLY": True}
 CONVOLUTION = {"num_warps": 8, "num_stages": 1}
@@ -43,12 +44,17 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, int]]] = {
     "forward, odd stage": (forward_stage, {**FORWARD, "RESIDUAL": True, "DROP": True}, AHEAD.options),
     "backward, even stage": (
         backward_stage,
-        {**BACKWARD, "PLAIN": True, "ADD_CARRY": False, "WRITE_CARRY": False, "DROP": False},
+        {**BACKWARD, **START},
         BACK.options,
     ),
     "backward, odd stage": (
         backward_stage,
         {**BACKWARD, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "DROP": True},
+        BACK.options,
+    ),
+    "backward, first stage": (
+        backward_stage,
+        {**BACKWARD, **START, "FIRST": True, "JOIN": True},
         BACK.options,
     ),
     "convolution": (forward.forward_convolution, NODES, CONVOLUTION),

@@ -1,9 +1,11 @@
 """A training step of the whole network by fused kernels, as on a GPU: by Triton's interpreter, on padded batches."""
 
 import importlib
+from contextlib import nullcontext
 
 import pytest
 import torch
+from fake_streams import fake_streams
 from on_device import DEVICE, needs_triton
 from small_data import small_dataset
 
@@ -13,6 +15,7 @@ from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.static import source_of
 from ckgconv.nn import CKGCN
+from ckgconv.ops.beside import overlapping
 from ckgconv.recipes import recipe, with_value
 
 pytestmark = needs_triton
@@ -56,6 +59,54 @@ def test_a_fused_step_is_the_plain_one(name, settings, monkeypatch):
 @pytest.mark.parametrize("support", ["global", "sparse_global"])
 def test_a_fused_step_in_bfloat16_is_near_the_plain_one(support, monkeypatch):
     follows("zinc", (f"model.support={support}",), "bf16", 0.02, monkeypatch)
+
+
+def test_launches_put_off_write_what_they_would_at_once(monkeypatch):
+    """Gradients are handed on before they are written: whoever copied one would copy nothing."""
+    data = small_dataset(recipe("zinc"))
+    for module in MODULES:
+        monkeypatch.setattr(importlib.import_module(f"ckgconv.{module}"), "fused", lambda x: True)
+
+    def gradients(step):
+        fused = learner_of("zinc", (), data, "32")
+        source = source_of(fused)
+        numbers = torch.tensor([2, -1, 0], device=DEVICE)
+        sample = source.sample(fused.data, numbers, source.sizes.needed(torch.tensor([[1, 2, 3]])), "train")
+        fused.model.train()
+        with step:
+            training_work(fused, sample, lambda loss: None)
+        return {name: parameter.grad.clone() for name, parameter in fused.model.named_parameters()}
+
+    at_once = gradients(nullcontext())
+    if DEVICE == "cuda":
+        step = overlapping([torch.cuda.Stream() for _ in range(4)], lambda: None)
+    else:
+        _, sides, _ = fake_streams(monkeypatch, 4)
+        step = overlapping(sides, lambda: None)
+    for name, gradient in gradients(step).items():
+        assert torch.equal(gradient, at_once[name]), name
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_blocks_have_a_mode_of_their_own(training, monkeypatch):
+    data = small_dataset(recipe("zinc"))
+    learner = learner_of("zinc", (), data, "32")
+    batch = learner.batch(torch.tensor([0, 1]))
+    learner.model.train(not training)
+    learner.model.blocks.train(training)
+    with torch.set_grad_enabled(training):
+        expected = learner.model(batch)
+    before = running(learner.model.blocks)
+    for module in MODULES:
+        monkeypatch.setattr(importlib.import_module(f"ckgconv.{module}"), "fused", lambda x: True)
+    with torch.set_grad_enabled(training):
+        found = learner.model(batch)
+    moved = any(not torch.equal(value, before[name]) for name, value in running(learner.model.blocks).items())
+    assert moved == training
+    if training:
+        found.sum().backward()
+        assert all(parameter.grad is not None for parameter in learner.model.blocks.parameters())
+        assert torch.allclose(found, expected, rtol=1e-3, atol=1e-3)
 
 
 def follows(name, settings, precision, tolerance, monkeypatch):

@@ -9,6 +9,7 @@ from triton.compiler import ASTSource
 from ckgconv.ops.convolution import triton as convolution
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
+from ckgconv.ops.kernel_mlp.kernels import input_gradient
 from ckgconv.ops.lookup import triton as lookup
 from ckgconv.ops.node_pass import aggregate, backward, forward, gradients
 from ckgconv.ops.pyramid import triton as pyramid
@@ -22,7 +23,7 @@ NUMBERS = {
     **dict.fromkeys(
         ("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride", "gx_stride", "N", "rows"), "i32"
     ),
-    **dict.fromkeys(("v_stride", "v_splits", "nodes", "count", "g_count", "g_stride", "R"), "i32"),
+    **dict.fromkeys(("v_stride", "v_splits", "nodes", "count", "g_count", "g_stride", "R", "groups"), "i32"),
     **dict.fromkeys(("factor", "epsilon", "momentum"), "fp32"),
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
@@ -31,7 +32,8 @@ STAGE |= {"SPARES": True, "BLOCK_K": TILE}
 NODE = {**COMMON, "D": WIDTH, "PITCH": WIDTH, "BLOCK_N": 16, "V_PARTS": 64, "EARLY": True}
 FORWARD = {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}
 BACKWARD = {**STAGE, "THROUGH_NORM": True, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "BLOCK_R": 32}
-BACKWARD |= {"CLEAR": False, "FIRST": True, "JOIN": True}
+BACKWARD |= {"CLEAR": False, "FIRST": False, "JOIN": False}
+START = {"WRITE_CARRY": False, "ADD_CARRY": False, "PLAIN": True, "DROP": False, "SPARES": False}
 STEM = {
     "K": 25,
     "K_PITCH": 25,
@@ -61,10 +63,17 @@ CASES = {
         {"num_warps": 16, "num_stages": 2, "maxnreg": 128},
         STAGES,
     ),
+    "first stage backward": (backward_stage, {**BACKWARD, **START, "FIRST": True, "JOIN": True}, EIGHT, {}),
+    "input gradient": (
+        input_gradient,
+        {"K": WIDTH, "PITCH": WIDTH, "WEIGHTED": True, "BLOCK_R": 32, "BLOCK_K": TILE},
+        {"num_warps": 4},
+        {},
+    ),
     "stem": (forward_stage, {**FORWARD, **STEM, "BIAS": False}, {"num_warps": 16, "num_stages": 1}, {}),
     "stem backward": (
         backward_stage,
-        {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False, "CLEAR": True, "FIRST": False, "JOIN": False},
+        {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False, "CLEAR": True},
         {"num_warps": 16, "num_stages": 1},
         {},
     ),

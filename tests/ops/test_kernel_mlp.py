@@ -98,9 +98,10 @@ def test_forward_and_backward(rows, width, groups, blocks, mlp_dropout, kernel_d
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_moments_of_the_input_may_be_given(weighted):
+def test_moments_of_the_input_may_be_given(weighted, monkeypatch):
     from ckgconv.ops.kernel_mlp import triton as fused
 
+    monkeypatch.setattr(fused, "row_moments", None)
     stages = random_stages(2, 16, 16, 1)
     x = torch.randn(90, 16, dtype=torch.float64) + 3
     weight = torch.randint(0, 4, (90,)).double() if weighted else None

@@ -1,3 +1,6 @@
+import subprocess
+import sys
+
 import networkx
 import numpy as np
 import pytest
@@ -117,3 +120,23 @@ def test_resistance_keeps_its_digits_on_any_scale_of_weights(scale):
 def test_refuses_no_distance():
     with pytest.raises(InputError, match="max_distance is 0"):
         spd(pack(random_edges(3, 2, 0), num_nodes=3), 0)
+
+
+def test_resistances_do_not_hang_on_the_number_of_threads():
+    """LU factors of batches do, without an error (pytorch/pytorch#141358); in a process of its own, which it spoils."""
+    code = """
+import torch
+from ckgconv.graphs import pack
+from ckgconv.pe import rd
+torch.set_num_threads(2)
+nodes, graphs = 160, 6
+one = torch.arange(nodes - 1)
+path = torch.stack([torch.cat([one, one + 1]), torch.cat([one + 1, one])])
+edges = torch.cat([path + nodes * graph for graph in range(graphs)], dim=1)
+batch = torch.arange(graphs).repeat_interleave(nodes)
+place = torch.arange(nodes, dtype=torch.float64)
+found = rd(pack(edges, batch), torch.float64).values.view(graphs, nodes, nodes)
+assert torch.allclose(found, (place[:, None] - place).abs().expand_as(found), atol=1e-8)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]

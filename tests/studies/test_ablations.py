@@ -30,8 +30,10 @@ def test_every_grid_runs_and_reports(name, tmp_path):
     report = STUDIES[name].run(options)
     assert all(len(row) == len(report.columns) for row in report.rows)
     assert "2 epochs, shortened" in report.columns[2]
-    assert "Shortened from 100 to 2 epochs" in report.notes[-2]
-    assert "t-test against" in report.notes[-1]
+    protocol, tested, costs = report.notes[-3:]
+    assert "precision 32. Shortened from 100 to 2 epochs" in protocol
+    assert "t-test against" in tested
+    assert costs.startswith("s/epoch: median")
     best = [row for row in report.rows if row[3] is None]
     assert best
     assert all(0 <= row[3] <= 1 for row in report.rows if row not in best)
@@ -40,7 +42,7 @@ def test_every_grid_runs_and_reports(name, tmp_path):
     assert report.origin.device.startswith("cpu")
     assert report.origin.seconds > 0
     folders = sorted(path.name for path in tmp_path.iterdir())
-    assert len(folders) == 2 * len(report.rows)
+    assert len(folders) == 2 * len([row for row in report.rows if row[0] != "GRIT"])
 
 
 def test_runs_side_by_side_are_those_one_after_the_other(tmp_path):
@@ -79,8 +81,11 @@ def test_runs_that_were_not_tested_are_trained_on(tmp_path):
 
 def test_the_published_recipe_is_trained_once_for_all_studies(tmp_path):
     options = Options(seeds=(0,), epochs=2, device="cpu", keep=tmp_path)
-    rows = sum(len(STUDIES[name].run(options).rows) for name in ("normalisation", "degree", "flexibility"))
-    assert len(list(tmp_path.iterdir())) == rows - 2
+    reports = [STUDIES[name].run(options) for name in ("normalisation", "degree", "flexibility")]
+    assert len(list(tmp_path.iterdir())) == sum(len(report.values) for report in reports) - 2
+    assert reports[2].rows[-1][:3] == ("GRIT", "0.059 ± 0.002", None)
+    assert "±" not in reports[0].rows[0][2]
+    assert reports[0].notes[-2] == "p: none, a single run of each variant tells nothing apart."
 
 
 def outcome(label, *tests):
@@ -90,7 +95,7 @@ def outcome(label, *tests):
 def test_titles_claim_only_what_the_t_test_does():
     title = ablations._compared("blurring", "a positive kernel", "a kernel of any sign")
     noisy = title([outcome("flexible", 0.096, 0.104), outcome("blurring", 0.103, 0.104)])
-    assert noisy == "A positive kernel is not told apart from a kernel of any sign: 0.1035 ± 0.0005, 0.1000 ± 0.0040"
+    assert noisy == "A positive kernel is not told apart from a kernel of any sign: 0.1035 ± 0.0007, 0.1000 ± 0.0057"
     assert "is worse than" in title([outcome("flexible", 0.100, 0.101), outcome("blurring", 0.150, 0.151)])
     assert "is better than" in title([outcome("flexible", 0.150, 0.151), outcome("blurring", 0.100, 0.101)])
     assert "is not told apart from" in title([outcome("flexible", 0.1), outcome("blurring", 0.2)])
@@ -98,8 +103,11 @@ def test_titles_claim_only_what_the_t_test_does():
 
 def test_encodings_that_are_not_told_apart_share_the_title():
     encodings = [outcome("RRWP", 0.096, 0.104), outcome("RD", 0.095, 0.098), outcome("SPD", 0.150, 0.151)]
-    assert ablations._best_encodings(encodings) == "RD has the best mean, RRWP not told apart from it; SPD is worse"
-    assert ablations._best_encodings(encodings[1:]) == "RD has the best mean; SPD is worse"
+    assert (
+        ablations._best_encodings(encodings)
+        == "RD has the best mean, RRWP not told apart from it; SPD is worse than RD"
+    )
+    assert ablations._best_encodings(encodings[1:]) == "RD has the best mean; SPD is worse than RD"
 
 
 def test_the_warm_up_shortens_with_the_epochs():

@@ -16,7 +16,7 @@ def accuracies(values, setting, name):
     return [run["accuracy"] for run in values[setting][name]]
 
 
-def test_only_kernels_that_may_be_negative_find_the_border(values):
+def test_kernels_that_sum_to_one_do_not_find_the_border_of_the_ladder(values):
     assert accuracies(values, "2×4 ladder", "CKGConv") == [100]
     assert accuracies(values, "2×4 ladder", "CKGConv + softmax") == [50]
     assert accuracies(values, "2×4 ladder", "GCNConv") == [50]

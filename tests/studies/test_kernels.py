@@ -33,7 +33,11 @@ def test_kernels_are_those_of_the_network(run):
     nodes = data.num_nodes
     assert shown.psi.shape == (2, nodes, nodes, 8)
     assert torch.equal(shown.adjacency, shown.adjacency.T)
-    assert layout(data).shape == (nodes, 2)
+    place = torch.from_numpy(layout(data))
+    apart = torch.cdist(place, place)
+    assert place.shape == (nodes, 2)
+    assert (apart[~torch.eye(nodes, dtype=torch.bool)] > 0.5).all()
+    assert ((apart[shown.adjacency > 0] > 0.5) & (apart[shown.adjacency > 0] < 1.5)).all()
 
 
 def test_one_run_is_drawn(run):

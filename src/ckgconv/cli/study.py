@@ -40,6 +40,7 @@ def study_command(
     """Run a study, print its table, and write table.json, figure.png and README.md."""
     chosen = study(name)
     require(epochs is None or epochs > 0, f"--epochs is {epochs}: give at least 1.")
+    require(all(seed >= 0 for seed in seeds or []), "A seed is negative: give numbers from 0 on.")
     require(len(set(seeds or [])) == len(seeds or []), "The same seed was given twice: give each once.")
     require(
         out is not None or not (runs and "against" in chosen.reads),

@@ -19,7 +19,7 @@ from ckgconv.nn.conv import sender_lists
 from ckgconv.nn.kernel import GivenKernels, Kernel, only_real
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.beside import has_room, together
-from ckgconv.ops.fused import fits, fused
+from ckgconv.ops.fused import draw_seeds, fits, fused
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.total import several_processes
 
@@ -50,12 +50,14 @@ def run_blocks(
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
         return h
     own, other = (None, None) if seeds is None else seeds
+    if blocks[0].training and other is None:  # in a network that is not
+        other = draw_seeds(h.device, 1)[0]
     stacked = kernel.stacked(pair_features, pairs, part, own) if isinstance(kernel, Kernel) else None
     if stacked is None:
         stacked = only_real(torch.stack([psi.stored for psi in kernel(pair_features, pairs)]), pairs)
     together()
     has_room()
-    return _fused_blocks(blocks, h, stacked, batch, other)
+    return _fused_blocks(blocks, h, stacked, batch, other if blocks[0].training else None)
 
 
 def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool:

@@ -86,11 +86,13 @@ def beside(*inputs: Tensor, since: torch.cuda.Event | None = None) -> Iterator[N
     """Launches for which only `together` waits, and whose results nobody reads before it.
 
     They may read all that was computed before, or before an earlier point of the main chain where they begin then;
-    `inputs` are those of it that could be freed meanwhile.
+    `inputs` are those of it that could be freed meanwhile. Those that begin earlier need a stream which this step has
+    not used: one that has may be given memory which the main chain has freed and not yet read.
     """
     if _overlap is None:
         yield
         return
+    assert since is None or _overlap.turn < len(_overlap.sides)
     side = _overlap.next_side()
     if since is None:
         side.wait_stream(torch.cuda.current_stream())
@@ -135,5 +137,5 @@ def together() -> None:
     has_places()
     for side in _overlap.begun:
         _overlap.main.wait_stream(side)
-    # Whoever gets this memory next is behind the join: the main stream, or a side, which forks behind it.
+    # Whoever gets this memory next is behind the join: the main stream, or a side that has begun and forks behind it.
     _overlap.held.clear()

@@ -69,7 +69,9 @@ def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
     # 11ᵀ/n on the scale of the weights: it does not change resistances, only how well they can be computed.
     scale = (laplacian.detach().diagonal(dim1=-2, dim2=-1).unsqueeze(-2) * together).sum(-1, keepdim=True) / size
     scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    inverse = torch.linalg.inv(laplacian + scale * together / size)
+    # By Cholesky factors, which such a matrix has. Batches of LU factors go wrong in torch, without an error, once
+    # somebody has called torch.set_num_threads with more than one (pytorch/pytorch#141358).
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(laplacian + scale * together / size))
     potential = inverse.diagonal(dim1=-2, dim2=-1)
     resistance = potential.unsqueeze(-1) + potential.unsqueeze(-2) - (inverse + inverse.mT)
     resistance = resistance.masked_fill(torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device), 0.0)

@@ -15,7 +15,7 @@ from functools import partial
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
-from statistics import mean, pstdev
+from statistics import mean, stdev
 from typing import Any
 
 import torch
@@ -44,6 +44,14 @@ class Variant:
     recipe: Recipe
     paper: tuple[float, float] | None = None  # test metric, mean and s.d. of 4 runs
     paper_cost: tuple[float, float] | None = None  # seconds per epoch, MB; on the paper's card
+
+
+@dataclass(frozen=True)
+class Published:
+    """A row of another method: what was published for it, mean and s.d."""
+
+    label: str
+    paper: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,13 @@ def shortened(recipe: Recipe, epochs: int | None) -> Recipe:
     return replace(recipe, training=replace(training, epochs=epochs, warmup_epochs=min(warmup, epochs)))
 
 
-def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes: tuple[str, ...]) -> Report:
+def grid_report(
+    title: str,
+    outcomes: Sequence[Outcome],
+    options: Options,
+    notes: tuple[str, ...],
+    published: Sequence[Published] = (),
+) -> Report:
     """Paper's test metric and ours, parameters, seconds per epoch and memory of each variant."""
     training = outcomes[0].variant.recipe.training
     metric = training.metric.upper() if training.metric == "mae" else training.metric.replace("_", " ")
@@ -166,13 +180,14 @@ def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes
     time = "s/epoch" if at_once == 1 else f"s/epoch, {at_once} at once"
     columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "p", "parameters", time, "MB")
     rows = [_row(outcome, reference) for outcome in outcomes]
+    rows += [(other.label, _printed(other.paper), *[None] * (len(rows[0]) - 2)) for other in published]
     costs = ("s/epoch, paper", "MB, paper") if any(outcome.variant.paper_cost for outcome in outcomes) else ()
     return Report(
         title=title,
         columns=(*columns, *costs),
         rows=[row[: len(columns) + len(costs)] for row in rows],
-        figure=_draw(title, outcomes, metric, protocol),
-        notes=(*notes, _protocol(training.epochs, options), _tested(reference)),
+        figure=_draw(title, outcomes, published, metric, protocol),
+        notes=(*notes, _protocol(training.epochs, options), _tested(reference), _costs(at_once)),
         values={each.variant.label: [_summary(record) for record in each.records] for each in outcomes},
         seeds=options.seeds or SEEDS,
         origin=Origin(
@@ -185,8 +200,8 @@ def grid_report(title: str, outcomes: Sequence[Outcome], options: Options, notes
 
 
 def plus_minus(values: Sequence[float]) -> str:
-    """Mean ± s.d."""
-    return f"{mean(values):.4f} ± {pstdev(values):.4f}"
+    """Mean ± s.d., as the t-test takes it, dividing by n - 1; of one run the value alone."""
+    return f"{mean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
 
 
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:
@@ -205,10 +220,14 @@ def told_apart(one: Outcome, other: Outcome) -> bool:
 def _row(outcome: Outcome, reference: Outcome) -> tuple[Cell, ...]:
     variant = outcome.variant
     seconds, memory = variant.paper_cost or (None, None)
-    paper = None if variant.paper is None else f"{variant.paper[0]:.4g} ± {variant.paper[1]:.2g}"
+    paper = None if variant.paper is None else _printed(variant.paper)
     parameters = outcome.records[0]["parameters"]
     cost = (round(outcome.epoch_seconds, 3), outcome.memory_mb, seconds, memory)
     return (variant.label, paper, plus_minus(outcome.tests), probability(outcome, reference), parameters, *cost)
+
+
+def _printed(paper: tuple[float, float]) -> str:
+    return f"{paper[0]:.4g} ± {paper[1]:.2g}"
 
 
 def probability(outcome: Outcome, reference: Outcome) -> float | None:
@@ -228,26 +247,42 @@ def _summary(record: dict[str, Any]) -> dict[str, Any]:
 def _protocol(epochs: int, options: Options) -> str:
     seeds = options.seeds or SEEDS
     short = "" if options.epochs is None else f" Shortened from {epochs} to {options.epochs} epochs, warm-up alike."
-    return f"Test metric at the best validation epoch, mean ± s.d. of {len(seeds)} seed(s).{short}"
+    spread = f"mean ± s.d. (dividing by n - 1) of {len(seeds)} seeds" if len(seeds) > 1 else "one seed"
+    return f"Test metric at the best validation epoch, {spread}, precision {options.precision}.{short}"
 
 
 def _tested(reference: Outcome) -> str:
     runs = len(reference.tests)
+    if runs == 1:
+        return "p: none, a single run of each variant tells nothing apart."
     return f"p: two-sided t-test against {reference.variant.label}, the best mean, {runs} runs each."
 
 
-def _draw(title: str, outcomes: Sequence[Outcome], metric: str, protocol: str) -> Figure:
-    figure = new_figure(0.45 * len(outcomes) + 1.6)
+def _costs(at_once: int) -> str:
+    """What the last columns are, and are not."""
+    together = "" if at_once == 1 else f" Up to {at_once} runs shared the device: their times are no benchmark."
+    return (
+        "s/epoch: median over all epochs of a variant. MB: the largest peak of a run from its start on, preparing the "
+        f"data included; a run that was resumed has that of its last piece.{together}"
+    )
+
+
+def _draw(
+    title: str, outcomes: Sequence[Outcome], published: Sequence[Published], metric: str, protocol: str
+) -> Figure:
+    labels = [*(outcome.variant.label for outcome in outcomes), *(other.label for other in published)]
+    figure = new_figure(0.45 * len(labels) + 1.6)
     axes: Axes = figure.subplots()
     for place, outcome in enumerate(outcomes):
         axes.plot(outcome.tests, [place] * len(outcome.tests), "o", color="tab:blue", alpha=0.6)
         axes.plot(mean(outcome.tests), place, "|", color="tab:blue", markersize=18, markeredgewidth=2)
-        if outcome.variant.paper is not None:
-            value, spread = outcome.variant.paper
-            axes.errorbar(value, place + 0.22, xerr=spread, fmt="s", color="tab:gray", markersize=5)
+    papers = [outcome.variant.paper for outcome in outcomes] + [other.paper for other in published]
+    for place, paper in enumerate(papers):
+        if paper is not None:
+            axes.errorbar(paper[0], place + 0.22, xerr=paper[1], fmt="s", color="tab:gray", markersize=5)
     axes.plot([], [], "o", color="tab:blue", label=f"{protocol}, each seed; bar: mean")
-    axes.errorbar([], [], xerr=[], fmt="s", color="tab:gray", label="paper, mean ± s.d.")
-    axes.set_yticks(range(len(outcomes)), [outcome.variant.label for outcome in outcomes])
+    axes.errorbar([], [], xerr=[], fmt="s", color="tab:gray", label="published, mean ± s.d.")
+    axes.set_yticks(range(len(labels)), labels)
     axes.invert_yaxis()
     axes.set_xlabel(f"test {metric}")
     axes.set_title(title, fontsize=11, wrap=True)

@@ -31,6 +31,7 @@ TRAINED = Path("results/zinc")
 MOLECULES = 64  # over which shares are taken
 CHANNELS = (0, 1, 2)
 COLOURS = "RdBu_r"
+MOVES = 500  # of every atom of the drawing
 
 
 @dataclass(frozen=True)
@@ -97,13 +98,24 @@ def negative_shares(run: Run, molecules: list[Data]) -> list[float]:
 
 
 def layout(data: Data) -> NDArray[np.float64]:
-    """[n, 2] positions in the plane whose distances are nearest to the hop distances (classical scaling)."""
+    """[n, 2] positions with small Σ_ij (|x_i - x_j|/d_ij - 1)², d the hop distance.
+
+    Each atom moves half of the way to where the others, weighted by 1/d², would have it. From classical scaling on,
+    with a small push: where that lays atoms on top of each other, nothing else would part them.
+    """
     nodes = int(data.num_nodes)
     distance = spd(pack(data.edge_index, None, None, nodes), nodes).values.view(nodes, nodes).double()
     distance = distance.where(distance >= 0, float(nodes))
     centre = torch.eye(nodes, dtype=torch.float64) - 1 / nodes
     values, vectors = torch.linalg.eigh(-0.5 * centre @ distance.square() @ centre)
-    return (vectors[:, -2:] * values[-2:].clamp(min=0).sqrt()).flip(1).numpy()
+    place = (vectors[:, -2:] * values[-2:].clamp(min=0).sqrt()).flip(1)
+    place += 0.1 * torch.randn(nodes, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    weight = distance.clamp(min=1).pow(-2).fill_diagonal_(0).unsqueeze(-1)
+    for _ in range(MOVES):
+        offset = place.unsqueeze(1) - place
+        wanted = place + offset * (distance / offset.norm(dim=-1).clamp(min=1e-9)).unsqueeze(-1)
+        place = (place + (weight * wanted).sum(1) / weight.sum(1)) / 2
+    return place.numpy()
 
 
 def draw(shown: Kernels, shares: list[float], title: str) -> Figure:
@@ -123,7 +135,7 @@ def draw(shown: Kernels, shares: list[float], title: str) -> Figure:
     bars.bar(range(1, len(shares) + 1), [100 * share for share in shares], color="tab:blue")
     bars.set_xticks(range(1, len(shares) + 1, 1 + len(shares) // 12))
     bars.set_xlabel("layer", fontsize=8)
-    bars.set_title("negative, %", fontsize=8)
+    bars.set_title("ψ < 0 / %", fontsize=9)
     bars.tick_params(labelsize=7)
     return figure
 
@@ -132,12 +144,15 @@ def _heat(axes: Axes, values: Tensor, title: str, colours: str) -> None:
     limit = float(values.abs().max()) or 1.0
     lower = 0.0 if colours == "Greys" else -limit
     image = axes.imshow(values.numpy(), cmap=colours, vmin=lower, vmax=limit, interpolation="nearest")
-    axes.set_title(title, fontsize=8)
+    axes.set_title(title, fontsize=9)
     axes.set_xticks([])
     axes.set_yticks([])
+    axes.set_xlabel("atom j", fontsize=7, labelpad=2)
+    axes.set_ylabel("atom i", fontsize=7, labelpad=2)
     if colours != "Greys":
         bar = axes.figure.colorbar(image, ax=axes, shrink=0.8)
-        bar.ax.tick_params(labelsize=6)
+        bar.ax.tick_params(labelsize=7)
+        bar.set_label("ψ$_{ij}$", fontsize=8, labelpad=1)
 
 
 def _around(axes: Axes, shown: Kernels, layer: int, channel: int, centre: int) -> None:
@@ -147,7 +162,12 @@ def _around(axes: Axes, shown: Kernels, layer: int, channel: int, centre: int) -
     for i, j in shown.adjacency.triu().nonzero().tolist():
         axes.plot(*shown.place[[i, j]].T, color="lightgray", zorder=1)
     x, y = shown.place.T
-    axes.scatter(x, y, c=values, cmap=COLOURS, vmin=-limit, vmax=limit, s=28, edgecolors="gray", zorder=2)
-    axes.scatter(x[centre], y[centre], s=90, facecolors="none", edgecolors="black", zorder=3)
-    axes.set_title(f"layer {layer + 1}, channel {channel + 1},\naround one atom", fontsize=8)
+    dots = axes.scatter(x, y, c=values, cmap=COLOURS, vmin=-limit, vmax=limit, s=40, edgecolors="gray", zorder=2)
+    bar = axes.figure.colorbar(dots, ax=axes, location="bottom", shrink=0.8, aspect=25, pad=0.02)
+    bar.ax.tick_params(labelsize=7)
+    bar.set_label("ψ$_{ij}$", fontsize=8, labelpad=1)
+    axes.scatter(x[centre], y[centre], s=110, facecolors="none", edgecolors="black", zorder=3)
+    axes.set_title(f"layer {layer + 1}, channel {channel + 1},\naround atom i (ring)", fontsize=9)
+    axes.set_aspect("equal")
+    axes.margins(0.12)
     axes.set_axis_off()

@@ -164,6 +164,7 @@ def backward_stage(
         if FIRST:
             back = back * slope_x[None, :]
         if JOIN:
+            # Rounded before, it is added where the tile lies as it is stored: else tiles would change places twice.
             passing = tl.load(carry + place, mask=there, other=0.0).to(tl.float32)
             tl.store(gx + place, (back.to(storage).to(tl.float32) + passing).to(storage), mask=there)
         else:

@@ -1,5 +1,6 @@
 """Rows of a learned table, y_m = T[a_m]: `triton` on a GPU where it fits, torch's embedding elsewhere."""
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -16,8 +17,12 @@ def lookup(index: Tensor, table: Tensor) -> Tensor:
 
 
 def lookup_onto(index: Tensor, place: Tensor, table: Tensor, rows: int) -> Tensor:
-    """[R, D], zero but where something is placed: y_r = Σ_{m: place_m = r} T[a_m]; index and place are int64 [M]."""
-    if fused(table) and fits(table, rows, table.shape[1]):
+    """[R, D], zero but where something is placed: y_r = Σ_{m: place_m = r} T[a_m]; index and place are int64 [M].
+
+    Three on one place would add up in any order, so a run that asks for repeatable sums has torch's.
+    """
+    repeatable = torch.are_deterministic_algorithms_enabled()
+    if fused(table) and fits(table, rows, table.shape[1]) and not repeatable:
         from ckgconv.ops.lookup import triton
 
         return triton.lookup_onto(index, place, table, rows)

@@ -134,7 +134,7 @@ def _table_gradient(gradient: Tensor, index: Tensor, place: Tensor | None, shape
     entries, width = shape
     tile = min(TILE, block(entries))
     splits = max(1, min(PARTS, -(-len(index) // ROWS), PARTS_VALUES // (entries * width)))
-    with beside(gradient, index):
+    with beside(gradient, index, *(() if place is None else (place,))):
         parts = gradient.new_empty(splits, entries, width)
         table_gradient[(splits, -(-entries // tile))](
             gradient,

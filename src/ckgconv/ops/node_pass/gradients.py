@@ -29,7 +29,7 @@ TILE = 64  # channels of a program, of either factor
 
 
 @triton.jit
-def piece(values, first, start, end, columns, PITCH: tl.constexpr, PIECE: tl.constexpr):
+def some_rows(values, first, start, end, columns, PITCH: tl.constexpr, PIECE: tl.constexpr):
     """[PIECE, columns] of values, zeros from row `end` on."""
     row = start + tl.arange(0, PIECE)
     inside = (row < end)[:, None] & (columns < PITCH)[None, :]
@@ -67,11 +67,11 @@ def matrix_gradient(
     total = tl.zeros([TILE, TILE], tl.float32)
     sums = tl.zeros([PIECE, TILE], tl.float32)
     end = tl.minimum((split + 1) * SPAN, nodes)
-    g = piece(left, first, split * SPAN, end, a, A_PITCH, PIECE)
-    h = piece(right, first, split * SPAN, end, b, B_PITCH, PIECE)
+    g = some_rows(left, first, split * SPAN, end, a, A_PITCH, PIECE)
+    h = some_rows(right, first, split * SPAN, end, b, B_PITCH, PIECE)
     for start in range(split * SPAN, end, PIECE):
-        next_g = piece(left, first, start + PIECE, end, a, A_PITCH, PIECE)
-        next_h = piece(right, first, start + PIECE, end, b, B_PITCH, PIECE)
+        next_g = some_rows(left, first, start + PIECE, end, a, A_PITCH, PIECE)
+        next_h = some_rows(right, first, start + PIECE, end, b, B_PITCH, PIECE)
         total = tl.dot(tl.trans(g), h, total, input_precision=PRECISION)
         sums += g
         g, h = next_g, next_h

@@ -273,12 +273,12 @@ class Stem(torch.autograd.Function):
             **options,
         )
         with beside(parts, sums_out):
-            linear, _, sums = summed(parts).split(sizes)
-            sums_out = summed(sums_out)
-        shift_sum, scale_sum = sums.view(2, *scale.shape)
-        shift_out_sum, scale_out_sum = sums_out.view(2, *scale_out.shape)
-        linear = linear.view_as(weight)
-        return None, None, carried, scale_sum, shift_sum, linear, scale_out_sum, shift_out_sum, None, None, None
+            gradient_weight, _, norm = summed(parts).split(sizes)
+            norm_out = summed(sums_out)
+        shift_sum, scale_sum = norm.view(2, *scale.shape)
+        shift_out_sum, scale_out_sum = norm_out.view(2, *scale_out.shape)
+        fields = scale_sum, shift_sum, gradient_weight.view_as(weight), scale_out_sum, shift_out_sum
+        return None, None, carried, *fields, None, None, None
 
 
 def _tile(x: Tensor, width: int) -> tuple[int, dict[str, int]]:
