@@ -146,7 +146,7 @@ def finding(fits: Fits) -> str:
     names = ("CKGConv", "CKGConv + softmax", "CKGConv + softplus")
     free, softmax, softplus = (mean(run.accuracy for run in by_name[name]) for name in names)
     return (
-        f"Border or not: CKGConv labels {free:.0f} % of the ladder's nodes rightly, a softmax kernel {softmax:.0f} %, "
+        f"Border of the ladder: CKGConv {free:.0f} % right, a softmax kernel {softmax:.0f} %, "
         f"a softplus kernel {softplus:.0f} %"
     )
 
@@ -170,5 +170,5 @@ def draw(fits: Fits) -> Figure:
         axes.set_ylim(0, 122)
         axes.grid(axis="y", alpha=0.3)
     panels[0].set_ylabel("training accuracy (%)")
-    figure.suptitle(finding(fits))
+    figure.suptitle(finding(fits), fontsize=11)
     return figure
