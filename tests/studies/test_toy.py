@@ -1,7 +1,8 @@
+import pytest
 import torch
 from torch import nn
 
-from ckgconv.studies.toy import Fit, Toy, accuracy, both_directions, column, cycle, decision_note, fit
+from ckgconv.studies.toy import Fit, Toy, accuracy, both_directions, column, cycle, decision_note, fit, loss_test
 
 
 class Scale(nn.Module):
@@ -11,6 +12,13 @@ class Scale(nn.Module):
 
     def forward(self, x, edge_index):
         return self.linear(x)
+
+
+def test_losses_are_compared_by_a_t_test():
+    one, other = ([Fit((), loss, 100, 100) for loss in losses] for losses in ([0.1, 0.2, 0.3], [0.7, 0.8, 0.9]))
+    assert loss_test(one, other) == pytest.approx(0.0018, rel=0.1)
+    assert loss_test(one, one) is None
+    assert loss_test(one[:1], other[:1]) is None
 
 
 def test_a_fit_is_repeatable_and_leaves_the_random_state_alone():

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ckgconv.studies.report import spread
+from ckgconv.studies.t_test import sample, t_test
 
 # A logit closer to zero, a probability of one half to four digits, decides nothing and counts as label 0.
 DECIDED = 1e-4
@@ -38,6 +39,14 @@ class Fit:
     def outcome(self) -> dict[str, float]:
         """What a table keeps of it."""
         return {"loss": self.loss, "accuracy": self.accuracy, "sign_accuracy": self.sign_accuracy}
+
+
+def loss_test(runs: Sequence[Fit], reference: Sequence[Fit]) -> float | None:
+    """p of a two-sided t-test between their losses; None of the reference itself, of one run, or where none differs."""
+    ours, theirs = [run.loss for run in runs], [run.loss for run in reference]
+    if runs is reference or len(runs) < 2 or len({*ours}) == len({*theirs}) == 1:
+        return None
+    return float(f"{t_test(sample(ours), sample(theirs), higher_is_better=False).two_sided:.2g}")
 
 
 def fit(build: Callable[[], nn.Module], toy: Toy, seed: int, learning_rate: float, epochs: int) -> Fit:
