@@ -65,10 +65,12 @@ def moved(values, dtype):
     [(40, 16, 32, 3, 0.0, 0), (23, 20, 40, 1, 0.3, 9), (50, 24, 72, 2, 0.1, 30)],
 )
 def test_forward_and_backward(nodes, width, hidden, layers, dropout, padding, many, monkeypatch):
-    from ckgconv.ops.node_pass import forward_pass
+    from ckgconv.ops.node_pass import forward_pass, gradients
     from ckgconv.ops.node_pass import triton as fused
 
     monkeypatch.setattr(forward_pass, "MANY", many)
+    # Of more than 128 nodes the gradients of matrices have several parts; here of more than 32.
+    monkeypatch.setattr(gradients, "SPAN", 32 if many else gradients.SPAN)
     lists, blocks = random_lists(nodes, 10), random_blocks(layers, width, hidden)
     pairs = lists.sender.shape[0]
     x = torch.randn(nodes, width, dtype=torch.float64)
