@@ -8,7 +8,7 @@ from ckgconv.data.expressiveness import brec, csl, csl_folds, neighbouring_pairs
 from ckgconv.studies import Options, separation
 from ckgconv.studies.random_network import Measured
 from ckgconv.studies.separation import Family
-from ckgconv.studies.side_by_side import side_by_side
+from ckgconv.studies.side_by_side import in_one_thread
 
 # The package carries the function of that name.
 study = import_module("ckgconv.studies.expressiveness")
@@ -32,8 +32,8 @@ def report():
     with pytest.MonkeyPatch.context() as patch:
         for name, value in reduced.items():
             patch.setattr(study, name, value)
-        patch.setattr(study, "side_by_side", here)
-        patch.setattr(separation, "side_by_side", here)
+        patch.setattr(study, "in_one_thread", here)
+        patch.setattr(separation, "in_one_thread", here)
         return study.expressiveness(Options(seeds=(0,), epochs=1))
 
 
@@ -45,7 +45,7 @@ def here(function, tasks):
 def test_parts_of_a_study_keep_their_order_and_run_in_one_thread():
     tasks = [(1,), (2,), (3,)]
     threads = torch.get_num_threads()
-    assert side_by_side(threads_and, tasks) == [(1, 1), (1, 2), (1, 3)]
+    assert in_one_thread(threads_and, tasks) == [(1, 1), (1, 2), (1, 3)]
     assert torch.get_num_threads() == threads
 
 
@@ -64,7 +64,7 @@ def test_a_trained_network_that_answers_all_alike_is_trained_again(monkeypatch):
         return Measured(torch.tensor([1.0 if apart else 0.0]), 1e-15)
 
     monkeypatch.setattr(study, "contrast", contrast)
-    monkeypatch.setattr(study, "side_by_side", here)
+    monkeypatch.setattr(study, "in_one_thread", here)
     found = study.by_contrast(family, (0, 1), None)["SR25"]
     assert (found["separated"], found["beyond GD-WL"], found["missed"]) == (2, 0, 0)
     assert asked[3:] == [(int(pairs.second[1]), 1)]
@@ -110,7 +110,7 @@ def test_a_network_beyond_its_bound_would_be_the_title():
 
 def test_exp_is_classified_with_its_node_types(monkeypatch):
     monkeypatch.setattr(study, "csl_folds", lambda: ())
-    monkeypatch.setattr(study, "side_by_side", here)
+    monkeypatch.setattr(study, "in_one_thread", here)
     path, triangle = [[0, 1, 1, 2], [1, 0, 2, 1]], [[0, 1, 1, 2, 2, 0], [1, 0, 2, 1, 0, 2]]
     arrays = {
         "num_nodes": torch.full((20,), 3),

@@ -10,6 +10,7 @@ Legend: N nodes, E edges, R rows (P stored pairs, then zero rows), C coordinate 
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, get_args
 
 import torch
@@ -120,40 +121,35 @@ class PairStem(nn.Module):
         self,
         pairs: Pairs,
         degree: Tensor,
-        edge_row: Tensor | None = None,
-        edge_attributes: EdgeAttributes | None = None,
-        position: Tensor | None = None,
+        edge_row: Tensor | None,
+        edge_attributes: EdgeAttributes | None,
+        position: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
         """The same, and its moments as a part [3, D] (W, μ, M₂) where they are known without reading it again."""
-        given = (degree, edge_row, edge_attributes, position)
+        given = partial(self._attributes, pairs, degree, edge_row, edge_attributes, position)
         # No gradient reaches the coordinates in the fused stem, and injected degrees are learned.
         fixed = isinstance(self.encoder, RandomWalkEncoder) and self.encoder.injection is None
         if fixed and runs_fused(self, self.mix, degree, pairs.coordinates.shape[0]):
-            return self._fused(pairs, *given)
-        attributes, placed = self._attributes(pairs, *given)
+            return self._fused(pairs, degree, given)
+        attributes, placed = given()
         features = self.mix(attributes, self.encoder(pairs, degree))
         if placed is not None:
             features = features + placed
         return self.norm(features, pairs.row_weight), None
 
     def _fused(
-        self,
-        pairs: Pairs,
-        degree: Tensor,
-        edge_row: Tensor | None,
-        edge_attributes: EdgeAttributes | None,
-        position: Tensor | None,
+        self, pairs: Pairs, degree: Tensor, given: Callable[[], tuple[Tensor, Tensor | None]]
     ) -> tuple[Tensor, Tensor]:
+        """By fused kernels; moments of the coordinates, which need no attributes, beside those."""
         from ckgconv.ops.stem import triton as kernels
 
         assert isinstance(self.encoder, RandomWalkEncoder)
         # Padding alone needs no weights: the kernels stop at the filled rows.
         weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
         encoded = self.encoder.scaled(pairs, degree)
-        # Moments of the coordinates need no attributes.
         with beside(encoded):
             parts = kernels.encoding_parts(encoded, self.mix.width, weight, pairs.filled)
-        attributes, placed = self._attributes(pairs, degree, edge_row, edge_attributes, position)
+        attributes, placed = given()
         attributes = attributes if placed is None else attributes + placed
         together()
         return fused_stem(attributes, encoded, parts, self.mix, self.encoder.norm, self.norm, weight, pairs.filled)

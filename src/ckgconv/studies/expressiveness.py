@@ -17,7 +17,7 @@ from ckgconv.studies.oracle import STEPS, classes
 from ckgconv.studies.random_network import BLOCKS, MARGIN, DistanceName
 from ckgconv.studies.report import Cell, Options, Report, markdown_table, new_figure, spread
 from ckgconv.studies.separation import NETWORKS, Family, consult_oracle, draw_networks, raw, statistics_sample
-from ckgconv.studies.side_by_side import side_by_side
+from ckgconv.studies.side_by_side import in_one_thread
 from ckgconv.studies.trained_network import WIDTH as TRAINED_WIDTH
 from ckgconv.studies.trained_network import classifier_recipe, contrast, exp_split, trained_accuracy
 
@@ -81,7 +81,7 @@ def by_class(formulas: GraphPairs | None, epochs: int | None, seed: int) -> dict
     if formulas is not None:
         recipe = classifier_recipe("RRWP", 2, node_types=2)
         tasks.append((recipe, exp_split(formulas, seed), epochs or EXP_EPOCHS, seed))
-    reached = side_by_side(trained_accuracy, tasks)
+    reached = in_one_thread(trained_accuracy, tasks)
     found: dict[str, Any] = {"CSL": {name: [reached.pop(0) for _ in folds] for name in NETWORKS}}
     return found | ({"EXP": {"RRWP": reached}} if formulas is not None else {})
 
@@ -97,7 +97,7 @@ def by_contrast(family: Family, seeds: tuple[int, ...], sample: Data) -> dict[st
     for number, seed in enumerate(seeds):
         tried = (bound & ~separated).nonzero()[0].tolist() if number else range(len(bound))
         tasks = [(family.pairs.chosen([q]), "RRWP", STEPS_OF_CONTRAST, seed, sample) for q in tried]
-        for q, run in zip(tried, side_by_side(contrast, tasks), strict=True):
+        for q, run in zip(tried, in_one_thread(contrast, tasks), strict=True):
             separated[q], difference[q] = bool(run.separated[0]), float(run.difference[0])
     return {
         name: {

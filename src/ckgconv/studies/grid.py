@@ -9,11 +9,9 @@ Legend: V variants, S seeds.
 
 import json
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -28,6 +26,7 @@ from ckgconv.engine.record import read_record, write_record
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe
 from ckgconv.studies.report import Cell, Options, Origin, Report, new_figure
+from ckgconv.studies.side_by_side import side_by_side
 from ckgconv.studies.t_test import sample, t_test
 from ckgconv.tasks.metrics import HIGHER_IS_BETTER
 
@@ -92,19 +91,13 @@ def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
 
 
 def _side_by_side(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], options: Options) -> list[dict[str, Any]]:
-    """While one run starts, compiles or is tested, others train; new processes, since CUDA does not survive a fork."""
+    """While one run starts, compiles or is tested, others train."""
     for data in {recipe.data for recipe, _ in tasks}:
         load(data, options.data_dir)  # packed once, and not by several at a time
     on_cpu = options.device == "cpu" or not torch.cuda.is_available()
-    with ProcessPoolExecutor(
-        options.workers,
-        get_context("spawn"),
-        torch.set_num_threads,
-        (max(1, torch.get_num_threads() // options.workers),),
-        # The memory of a process on a CPU is the most it ever had.
-        max_tasks_per_child=1 if on_cpu else None,
-    ) as pool:
-        return list(pool.map(runs, *zip(*tasks, strict=True)))
+    threads = max(1, torch.get_num_threads() // options.workers)
+    # The memory of a process on a CPU is the most it ever had.
+    return side_by_side(runs, tasks, options.workers, threads, per_process=1 if on_cpu else None)
 
 
 def run_folder(recipe: Recipe, seed: int, options: Options) -> Path:

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from ckgconv.data.expressiveness import GraphPairs
 from ckgconv.studies.oracle import DISTANCES, Separated, gdwl_separates
 from ckgconv.studies.random_network import DistanceName, Measured, measure, random_network
-from ckgconv.studies.side_by_side import side_by_side
+from ckgconv.studies.side_by_side import in_one_thread
 
 NETWORKS: tuple[DistanceName, ...] = ("SPD", "RD", "RRWP")
 
@@ -63,7 +63,7 @@ def draw_networks(families: Sequence[Family], seeds: Iterable[int], sample: Data
         (distance, width, seed, sample, [family.pairs for family in families if width in family.widths])
         for distance, width, seed in product(NETWORKS, widths, seeds)
     ]
-    for (distance, width, *_), found in zip(drawn, side_by_side(measured_pairs, drawn), strict=True):
+    for (distance, width, *_), found in zip(drawn, in_one_thread(measured_pairs, drawn), strict=True):
         for family in families:
             if width in family.widths:
                 family.networks.setdefault((distance, width), []).append(found.pop(0))
