@@ -30,6 +30,22 @@ def test_the_equations_are_those_of_torch(clip):
 
 
 @needs_triton
+def test_the_first_steps_have_their_length():
+    """From zero, where nothing hides the digits of a change."""
+    from ckgconv.ops.adamw import triton as fused
+
+    exact, exact_moments = start(300, torch.float64)
+    exact.zero_()
+    rough, rough_moments = (exact.float().to(DEVICE), Moments(*(m.float().to(DEVICE) for m in exact_moments)))
+    gradient = torch.randn(300, dtype=torch.float64)
+    for _ in range(3):
+        naive.clipped_adamw(exact, gradient, exact_moments, torch.tensor(1e-2), Rates(0.7, 0.1))
+        rate = torch.tensor(1e-2, device=DEVICE)
+        fused.clipped_adamw(rough, gradient.float().to(DEVICE), rough_moments, rate, Rates(0.7, 0.1))
+        assert relative(rough, exact) < 1e-6
+
+
+@needs_triton
 @pytest.mark.parametrize("size", [700, 4096])
 def test_the_kernel_is_the_equations(size):
     from ckgconv.ops.adamw import triton as fused

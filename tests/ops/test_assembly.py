@@ -33,7 +33,7 @@ def random_store(sizes):
 def test_members(sizes, numbers):
     from ckgconv.ops.assembly import triton as fused
 
-    (*pointers, ends), chosen = random_store(sizes), torch.tensor(numbers)
+    (*pointers, ends), chosen = random_store(sizes), torch.tensor(numbers).repeat_interleave(2)[::2]
     # Padding looks at the first edge of the store, which may name a node that the last graph does not have.
     ends[:, :1] = max(sizes[0] - 1, 0)
     store = (*pointers, ends.t().contiguous().t())

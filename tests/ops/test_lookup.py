@@ -45,6 +45,23 @@ def test_rows_on_their_places(count, rows, entries, width):
     assert relative(gradient, wanted) < 1e-6
 
 
+def test_repeatable_sums_are_the_same_bits(monkeypatch):
+    """A captured step does not ask for them, an eager one does: both train the same network."""
+    from ckgconv.ops.lookup import lookup_onto
+
+    monkeypatch.setattr("ckgconv.ops.lookup.fused", lambda x: True)
+    index, place = torch.randint(0, 6, (300,), device=DEVICE), torch.randperm(400, device=DEVICE)[:300]
+    table = torch.randn(6, 20, device=DEVICE, requires_grad=True)
+    pulled = torch.randn(400, 20, device=DEVICE)
+    results = []
+    for repeatable in (False, True):
+        monkeypatch.setattr(torch, "are_deterministic_algorithms_enabled", lambda repeatable=repeatable: repeatable)
+        found = lookup_onto(index, place, table, 400)
+        results.append((found.detach(), *torch.autograd.grad((found * pulled).sum(), table)))
+    for one, other in zip(*results, strict=True):
+        assert torch.equal(one, other)
+
+
 def test_columns_of_several_attributes():
     from ckgconv.ops.lookup import triton as fused
 

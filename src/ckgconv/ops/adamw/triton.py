@@ -55,10 +55,11 @@ def update(
     """m, v and p of one block; share = 1 - β."""
     norm = tl.sqrt(tl.sum(tl.load(parts + tl.arange(0, PARTS)), axis=0))
     clip = tl.minimum(clip_norm / (norm + 1e-6), 1.0)
-    count = tl.load(step)
+    # 1 - β₂ is 0.001: a β₂ᵗ of single precision leaves it three digits, and the first steps their length.
+    count = tl.load(step).to(tl.float64)
     eta = tl.load(rate)
-    correction1 = 1.0 - tl.exp(count * log_beta1)
-    correction2 = 1.0 - tl.exp(count * log_beta2)
+    correction1 = (1.0 - tl.exp(count * log_beta1)).to(tl.float32)
+    correction2 = (1.0 - tl.exp(count * log_beta2)).to(tl.float32)
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < size
     g = tl.load(gradient + place, mask=inside, other=0.0) * clip

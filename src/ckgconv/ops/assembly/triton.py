@@ -173,7 +173,7 @@ def place_pairs(
 def members(node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity) -> Members:
     """See `naive`; floating values are float32."""
     graphs, nodes, pairs, edges = capacity.graphs, capacity.nodes, capacity.pairs, capacity.edges
-    device = numbers.device
+    numbers, device = numbers.contiguous(), numbers.device
 
     def whole(*shape: int) -> Tensor:
         return torch.empty(shape, dtype=torch.int64, device=device)

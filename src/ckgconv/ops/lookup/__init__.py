@@ -26,7 +26,7 @@ def lookup_onto(index: Tensor, place: Tensor, table: Tensor, rows: int) -> Tenso
         from ckgconv.ops.lookup import triton
 
         return triton.lookup_onto(index, place, table, rows)
-    return table.new_zeros(rows, table.shape[1]).index_add(0, place, F.embedding(index, table))
+    return table.new_zeros(rows, table.shape[1]).index_add(0, place, lookup(index, table))
 
 
 __all__ = ["lookup", "lookup_onto"]
