@@ -6,6 +6,7 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from ckgconv.ops.adamw import triton as adamw
 from ckgconv.ops.convolution import triton as convolution
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
@@ -24,7 +25,9 @@ NUMBERS = {
         ("threshold", "level", "dropped_rows", "splits", "part_stride", "group_stride", "gx_stride", "N", "rows"), "i32"
     ),
     **dict.fromkeys(("v_stride", "v_splits", "nodes", "count", "g_count", "g_stride", "R", "groups"), "i32"),
-    **dict.fromkeys(("factor", "epsilon", "momentum"), "fp32"),
+    **dict.fromkeys(("factor", "epsilon", "momentum", "clip_norm", "weight_decay"), "fp32"),
+    **dict.fromkeys(("log_beta1", "log_beta2", "share1", "share2"), "fp32"),
+    "size": "i32",
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
@@ -73,7 +76,7 @@ CASES = {
     "stem": (forward_stage, {**FORWARD, **STEM, "BIAS": False}, {"num_warps": 16, "num_stages": 1}, {}),
     "stem backward": (
         backward_stage,
-        {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False, "CLEAR": True},
+        {**BACKWARD, **STEM, "PLAIN": True, "ADD_CARRY": False, "CLEAR": True, "gx": None},
         {"num_warps": 16, "num_stages": 1},
         {},
     ),
@@ -103,6 +106,7 @@ CASES = {
     "products, bf16": (convolution.products, {**LISTS, "ROWS": 64}, EIGHT, {"gradient": "*bf16"}),
     "table": (lookup.table_gradient, {**COMMON, **TABLE}, EIGHT, {}),
     "rows on their places": (lookup.add_rows, {"D": WIDTH, "BLOCK_M": 8, "BLOCK_D": TILE}, {"num_warps": 4}, {}),
+    "update": (adamw.update, {"BLOCK": 1024, "PARTS": 256, "EARLY": True}, {"num_warps": 4}, {}),
     "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, {}),
 }
 

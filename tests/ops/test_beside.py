@@ -18,12 +18,13 @@ def test_what_is_put_off_begins_where_the_main_chain_has_places(streams):
         with beside():
             launch("stem")
             has_places()
+            put_off(lambda: launch("its sums"))
         put_off(lambda: launch("matrices"))
         launch("stages")
-        assert log == ["a waits for main", "stem on a", "stages on main"]
+        assert log == ["a waits for main", "stem on a", "its sums on a", "stages on main"]
         log.clear()
         has_places()
-        assert log == ["a waits for main", "b waits for main", "matrices on b"]
+        assert log == ["a waits for a point of main", "b waits for a point of main", "matrices on b"]
         log.clear()
         put_off(lambda: launch("sums"))
         together()
@@ -39,6 +40,16 @@ def test_launches_may_begin_at_an_earlier_point(streams):
         with beside(since=begin):
             launch("nodes")
         assert log == ["pairs on main", "a waits for a point of main", "nodes on a"]
+
+
+def test_the_main_chain_goes_first(streams):
+    log, sides, launch = streams
+    with overlapping(sides, lambda: None):
+        put_off(lambda: launch("matrices"))
+        point = now()
+        launch("stages")
+        has_places(since=point)
+        assert log == ["stages on main", "a waits for a point of main", "matrices on a"]
 
 
 def test_an_earlier_point_is_for_streams_that_have_not_begun(streams):

@@ -84,7 +84,7 @@ def training_work(learner: Learner, sample: Sample, keep: Keep) -> None:
     learner.optimizer.zero_grad(set_to_none=True)
     loss = learner.loss(learner.forward(sample.batch), sample.target)
     keep(loss.detach())
-    loss.backward()
+    loss.backward(learner.unit)
     together()
     update(learner.model, learner.optimizer, learner.recipe)
 

@@ -75,6 +75,11 @@ class Learner:
         packed = pack(batch.edge_index, batch.batch, num_nodes=batch.num_nodes)
         return pairs_within(packed, self.model.encoding.reach)[0].shape[0]
 
+    @cached_property
+    def unit(self) -> Tensor:
+        """With which the backward pass of a captured step begins: otherwise each would fill one."""
+        return torch.ones((), device=self.fabric.device)
+
     @property
     def outputs(self) -> int:
         return self.model.recipe.head.outputs

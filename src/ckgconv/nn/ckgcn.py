@@ -113,7 +113,8 @@ class CKGCN(nn.Module):
             pair_features, part = self.pair_stem.with_moments(
                 batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position
             )
-            together()  # for the seeds, where the stem has not done so
+            if part is None:
+                together()  # for the seeds; a fused stem has done so
             # Beside all this and the kernels of all layers, and joined by `run_blocks` where blocks begin.
             with beside(since=begin):
                 attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])

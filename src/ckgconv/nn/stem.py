@@ -23,7 +23,7 @@ from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinat
 from ckgconv.nn.encoders import Listed, Projected
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.beside import beside, together
+from ckgconv.ops.beside import beside, now, together
 from ckgconv.ops.fused import fits, fused
 from ckgconv.ops.lookup import lookup_onto
 from ckgconv.ops.total import several_processes
@@ -147,9 +147,10 @@ class PairStem(nn.Module):
         # Padding alone needs no weights: the kernels stop at the filled rows.
         weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
         encoded = self.encoder.scaled(pairs, degree)
-        with beside(encoded):
-            parts = kernels.encoding_parts(encoded, self.mix.width, weight, pairs.filled)
+        begin = now()
         attributes, placed = given()
+        with beside(encoded, since=begin):
+            parts = kernels.encoding_parts(encoded, self.mix.width, weight, pairs.filled)
         attributes = attributes if placed is None else attributes + placed
         together()
         return fused_stem(attributes, encoded, parts, self.mix, self.encoder.norm, self.norm, weight, pairs.filled)

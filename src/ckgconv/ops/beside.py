@@ -106,28 +106,34 @@ def beside(*inputs: Tensor, since: torch.cuda.Event | None = None) -> Iterator[N
 def put_off(launches: Callable[[], None], *inputs: Tensor) -> None:
     """Launches for which only `together` waits, and which take many places: they begin, beside, at `has_places`.
 
-    Called from the main chain. What they write is allocated before; `inputs` are tensors they read or write that could
-    be freed meanwhile.
+    What they write is allocated before; `inputs` are tensors they read or write that could be freed meanwhile. Those of
+    another stream than the main chain run where they stand.
     """
-    if _overlap is None:
+    if _overlap is None or torch.cuda.current_stream() != _overlap.main:
         launches()
     else:
         _overlap.waiting.append((launches, inputs))
 
 
-def has_places() -> None:
+def has_places(since: torch.cuda.Event | None = None) -> None:
     """The launches that follow in the main chain leave places on the device; elsewhere it means nothing.
 
-    Whatever is launched beside from now on begins here at the earliest.
+    Whatever is launched beside from now on begins here at the earliest, or at an earlier point of the main chain that
+    lies behind all that was put off. Launches that wait for the same one begin a microsecond after each other, in the
+    order in which they were called: the main chain goes first where its next launch is called before this.
     """
     if _overlap is None or torch.cuda.current_stream() != _overlap.main:
         return
+    since = since or _overlap.main.record_event()
     for side in _overlap.begun:
-        side.wait_stream(_overlap.main)
+        side.wait_event(since)
     waiting, _overlap.waiting = _overlap.waiting, []
     for launches, inputs in waiting:
-        with beside(*inputs):
+        side = _overlap.next_side()
+        side.wait_event(since)
+        with torch.cuda.stream(side):
             launches()
+        _overlap.held += inputs
 
 
 def together() -> None:

@@ -13,14 +13,17 @@ import triton.language as tl
 from torch import Tensor
 
 from ckgconv.ops.adamw.naive import Moments, Rates
+from ckgconv.ops.fused import early_launch
+from ckgconv.ops.parts import wait_for_last
 
 BLOCK = 1024
 PARTS = 256
 
 
 @triton.jit
-def squares(gradient, step, parts, size, BLOCK: tl.constexpr):
+def squares(gradient, step, parts, size, BLOCK: tl.constexpr, EARLY: tl.constexpr):
     """Σ g² of every PARTS-th block; the first program counts the step."""
+    wait_for_last(EARLY)
     part = tl.program_id(0)
     if part == 0:
         tl.store(step, tl.load(step) + 1.0)
@@ -51,8 +54,17 @@ def update(
     epsilon,
     BLOCK: tl.constexpr,
     PARTS: tl.constexpr,
+    EARLY: tl.constexpr,
 ):
     """m, v and p of one block; share = 1 - β."""
+    # The squares neither read nor write these: they are loaded beside them.
+    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = place < size
+    g = tl.load(gradient + place, mask=inside, other=0.0)
+    m = tl.load(first + place, mask=inside, other=0.0)
+    v = tl.load(second + place, mask=inside, other=0.0)
+    p = tl.load(parameter + place, mask=inside, other=0.0)
+    wait_for_last(EARLY)
     norm = tl.sqrt(tl.sum(tl.load(parts + tl.arange(0, PARTS)), axis=0))
     clip = tl.minimum(clip_norm / (norm + 1e-6), 1.0)
     # 1 - β₂ is 0.001: a β₂ᵗ of single precision leaves it three digits, and the first steps their length.
@@ -60,12 +72,7 @@ def update(
     eta = tl.load(rate)
     correction1 = (1.0 - tl.exp(count * log_beta1)).to(tl.float32)
     correction2 = (1.0 - tl.exp(count * log_beta2)).to(tl.float32)
-    place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = place < size
-    g = tl.load(gradient + place, mask=inside, other=0.0) * clip
-    m = tl.load(first + place, mask=inside, other=0.0)
-    v = tl.load(second + place, mask=inside, other=0.0)
-    p = tl.load(parameter + place, mask=inside, other=0.0)
+    g *= clip
     m += share1 * (g - m)
     v += share2 * (g * g - v)
     root = tl.sqrt(v / correction2) + epsilon
@@ -80,7 +87,8 @@ def clipped_adamw(parameter: Tensor, gradient: Tensor, moments: Moments, rate: T
     size = parameter.shape[0]
     parts = torch.empty(PARTS, device=parameter.device)
     first, second, step = moments
-    squares[(PARTS,)](gradient, step, parts, size, BLOCK)
+    early = early_launch(parameter)
+    squares[(PARTS,)](gradient, step, parts, size, BLOCK, early["EARLY"])
     update[(-(-size // BLOCK),)](
         parameter,
         gradient,
@@ -99,4 +107,5 @@ def clipped_adamw(parameter: Tensor, gradient: Tensor, moments: Moments, rate: T
         rates.epsilon,
         BLOCK,
         PARTS,
+        **early,
     )

@@ -7,6 +7,8 @@
 Of the first stage γρ g + G₁ is kept in place of g, where G₁ is the gradient that passes it by: `input_gradient` then
 reads half as much.
 
+Where x is not learned, no gradient of it is asked for.
+
 Legend: L groups, R rows, K channels in, D channels out, S parts.
 """
 
@@ -86,7 +88,7 @@ def backward_stage(
     groups = tl.num_programs(0)
     rows = tl.load(filled).to(tl.int32)
     inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
-    storage = gx.dtype.element_ty
+    storage = g.dtype.element_ty
     LOW: tl.constexpr = storage != tl.float32
     if THROUGH_NORM:
         total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
@@ -112,7 +114,8 @@ def backward_stage(
     y += group_start(group, group_stride)
     carry += group_start(group, group_stride)
     x += group_start(group, x_stride)
-    gx += group_start(group, gx_stride)
+    if gx is not None:
+        gx += group_start(group, gx_stride)
     seed_value = tl.load(seed) + draw * groups + group
     gradient_linear = tl.zeros([BLOCK_D, BLOCK_K], tl.float32)
     # Summed over tiles first: the rows of one tile lie in different threads.
@@ -167,7 +170,7 @@ def backward_stage(
             # Rounded before, it is added where the tile lies as it is stored: else tiles would change places twice.
             passing = tl.load(carry + place, mask=there, other=0.0).to(tl.float32)
             tl.store(gx + place, (back.to(storage).to(tl.float32) + passing).to(storage), mask=there)
-        else:
+        elif gx is not None:
             tl.store(gx + place, back.to(storage), mask=there)
     if CLEAR:
         # Rows of padding: sums over all rows may follow.

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from ckgconv.ops.beside import has_places, put_off
+from ckgconv.ops.beside import has_places, now, put_off
 from ckgconv.ops.fused import block, pitch, power_of_two, product_precision, storage, tall
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
@@ -301,8 +301,7 @@ def _backward(
             **options,
         )
     gradient_x = torch.empty_like(x)
-    # The last launch waits for memory; what was put off, and the stem of the nodes, may compute beside it.
-    has_places()
+    last_stage = now()
     input_gradient[(-(-rows // INPUT_ROWS),)](
         pull,
         summed(views[2]),
@@ -322,6 +321,8 @@ def _backward(
         BLOCK_R=INPUT_ROWS,
         BLOCK_K=block(channels),
     )
+    # The last launch waits for memory; what was put off, and the stem of the nodes, may compute beside it.
+    has_places(since=last_stage)
     # It reads as much as the input's gradient: at once, the stem, which waits for that, would wait for both.
     sums = torch.empty_like(parts[0])
     put_off(partial(write_sums, parts, sums), parts, sums)

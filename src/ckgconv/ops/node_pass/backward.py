@@ -277,6 +277,7 @@ def backward_convolution(
     gx,
     filled,
     epsilon,
+    N,
     D: tl.constexpr,
     splits,
     PITCH: tl.constexpr,
@@ -338,6 +339,12 @@ def backward_convolution(
             sum_g += tl.sum(summed, axis=0)
             sum_gv += tl.sum(summed * standard, axis=0)
     wait_for_last(EARLY)
+    if not NORM:
+        # The gradient that leaves the pass: sums over all rows may follow.
+        for start in range(nodes + split * BLOCK_N, N, splits * BLOCK_N):
+            node = start + tl.arange(0, BLOCK_N)
+            inside = (node < N)[:, None] & real_column[None, :]
+            tl.store(gx + node[:, None] * D + columns[None, :], tl.zeros([BLOCK_N, BLOCK_D], tl.float32), mask=inside)
     if NORM:
         tl.store(v_sums + split * part_stride + columns, sum_g, mask=real_column)
         tl.store(v_sums + split * part_stride + D + columns, sum_gv, mask=real_column)

@@ -51,7 +51,7 @@ def backward_pass(
     wide = torch.empty(2, layers, rows, hidden, device=x.device)
     out_kept, u_kept, projected_kept, scaled_kept = narrow
     hidden_kept, gradient_hidden = wide
-    pull, residual, gy = torch.zeros(3, nodes, width, device=x.device)
+    pull, residual, gy = torch.empty(3, nodes, width, device=x.device)
     common: dict[str, Any] = {"epsilon": settings.epsilon, "D": width, "BLOCK_D": block(width)}
     by_rows = {"splits": splits, "BLOCK_N": NODES, "PITCH": narrow.shape[3]}
     by_tiles = {"splits": splits_out, "BLOCK_N": CONVOLVED}
@@ -144,6 +144,7 @@ def backward_pass(
             stride_out,
             pull,
             filled,
+            N=nodes,
             **common,
             **by_tiles,
             **convolution,

@@ -4,20 +4,21 @@ Legend: R rows, K channels of the encoding, D width, S parts.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.beside import beside, has_places
+from ckgconv.ops.beside import beside, has_places, now, put_off
 from ckgconv.ops.fused import block, launch, on_chip, power_of_two, product_precision, programs, tall
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
 from ckgconv.ops.kernel_mlp.kernels import row_moments
 from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.norm import apply_norm
-from ckgconv.ops.sums import summed
+from ckgconv.ops.sums import summed, write_sums
 
 PROGRAMS = 128  # more parts would cost more to add up than they save
 BUSY = 3  # programs of a multiprocessor where parts are added up beside
@@ -214,10 +215,10 @@ class Stem(torch.autograd.Function):
             BLOCK_D=block(width),
             num_warps=options["num_warps"],
         )
-        # These sums waited for memory with nothing beside them: 5 µs for the pairs of ZINC, with it 30.
-        has_places()
+        norm_out = x.new_empty(2 * width)
+        put_off(partial(write_sums, sums_out, norm_out), sums_out, norm_out)
+        behind_sums = now()
         carried = torch.empty_like(features)
-        pulled = torch.empty_like(x)
         backward_stage[(1, many)](
             gradient,
             sums_out,
@@ -233,7 +234,7 @@ class Stem(torch.autograd.Function):
             scale,
             shift,
             weight,
-            pulled,
+            None,
             sums,
             linear,
             bias,
@@ -272,9 +273,10 @@ class Stem(torch.autograd.Function):
             PARTS=power_of_two(splits),
             **options,
         )
-        with beside(parts, sums_out):
+        # The sums of the norm waited for memory with nothing beside them: 5 µs for the pairs of ZINC, with it 30.
+        has_places(since=behind_sums)
+        with beside(parts):
             gradient_weight, _, norm = summed(parts).split(sizes)
-            norm_out = summed(sums_out)
         shift_sum, scale_sum = norm.view(2, *scale.shape)
         shift_out_sum, scale_out_sum = norm_out.view(2, *scale_out.shape)
         fields = scale_sum, shift_sum, gradient_weight.view_as(weight), scale_out_sum, shift_out_sum
