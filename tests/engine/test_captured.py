@@ -26,7 +26,9 @@ def without_dropout(name, **model):
 
 
 def learner_of(chosen, precision="32"):
-    torch.manual_seed(7)
+    # With this seed no hidden unit of a ReLU head comes nearer to zero than 2·10⁻⁶ in twenty steps, from where rounding
+    # cannot carry it to the other side. With seed 7 one of CLUSTER lies at 10⁻⁸: its gradient hangs on the last digit.
+    torch.manual_seed(5)
     data = small_dataset(chosen, graphs=240)
     return make_learner(make_fabric("cuda", precision), CKGCN.from_recipe(chosen), data, chosen)
 

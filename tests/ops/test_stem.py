@@ -17,7 +17,7 @@ def test_forward_and_backward(rows, channels, width, weighted):
 def test_more_programs_backward_than_parts_forward(monkeypatch):
     from ckgconv.ops.stem import triton as fused
 
-    monkeypatch.setattr(fused, "PROGRAMS", 2)
+    monkeypatch.setattr(fused, "FEW_PROGRAMS", 2)
     forward_and_backward(230, 9, 20, True)
 
 

@@ -17,7 +17,8 @@ from torch import Tensor
 from ckgconv.ops.fused import power_of_two
 from ckgconv.ops.parts import read_sums
 
-VALUES = 64  # of one program
+VALUES, FEW_VALUES = 64, 16  # of one program
+FEW = 2**14  # values, up to which more programs wait less
 
 
 @triton.jit
@@ -37,7 +38,8 @@ def summed(parts: Tensor) -> Tensor:
 def write_sums(parts: Tensor, sums: Tensor) -> None:
     """The same into `sums` […]."""
     splits, values = parts.shape[0], sums.numel()
+    size = VALUES if values > FEW else FEW_VALUES
     if values:
-        add_parts[(-(-values // VALUES),)](
-            parts, parts.stride(0), sums, splits, values, BLOCK=VALUES, PARTS=power_of_two(splits)
+        add_parts[(-(-values // size),)](
+            parts, parts.stride(0), sums, splits, values, BLOCK=size, PARTS=power_of_two(splits)
         )

@@ -26,7 +26,7 @@ from ckgconv.ops.kernel_mlp.naive import Stage
 from ckgconv.ops.kernel_mlp.options import Running, Settings, backward_launch, forward_launch, splits_of
 from ckgconv.ops.sums import summed, write_sums
 
-INPUT_ROWS = 32  # of a tile of the input's gradient
+INPUT_ROWS = 64  # of a tile of the input's gradient
 FIELDS = len(Stage._fields)
 
 

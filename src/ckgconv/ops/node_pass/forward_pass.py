@@ -14,7 +14,15 @@ from ckgconv.ops.node_pass.aggregate import aggregate, project
 from ckgconv.ops.node_pass.forward import forward_convolution, forward_ffn
 from ckgconv.ops.node_pass.naive import Block, Lists
 from ckgconv.ops.node_pass.norm import apply_norm
-from ckgconv.ops.node_pass.options import NODES, Settings, convolution_launch, hidden_tile, parts_of, plain_launch
+from ckgconv.ops.node_pass.options import (
+    NODES,
+    Settings,
+    convolution_launch,
+    ffn_launch,
+    hidden_tile,
+    parts_of,
+    plain_launch,
+)
 
 MANY = 64  # senders of a node, from which on they are summed by a launch of its own
 FEW = 4  # nodes of a tile of that launch
@@ -114,7 +122,7 @@ def forward_pass(
             **sizes,
             **norms,
             **state,
-            **plain,
+            **ffn_launch(),
             **early,
             GIVEN=given,
             H=hidden,

@@ -37,6 +37,11 @@ def convolution_launch(psi: Tensor) -> dict[str, int]:
     return {"num_warps": 8, "num_stages": 1, "CHUNK": 8, "PITCH": psi.stride(1)}
 
 
+def ffn_launch() -> dict[str, int]:
+    """Of the FFN forward, whose programs wait for two matrices: more warps wait less. Backward, four are faster."""
+    return {"num_warps": 8, "num_stages": 1}
+
+
 def plain_launch(width: int, settings: Settings) -> dict[str, int]:
     """Of the other kernels; matrices that are taken apart need twice the registers."""
     return {**launch(width), **({"num_warps": 8} if settings.precision == "tf32x3" else {})}

@@ -20,8 +20,9 @@ from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.norm import apply_norm
 from ckgconv.ops.sums import summed, write_sums
 
-PROGRAMS = 128  # more parts would cost more to add up than they save
-BUSY = 3  # programs of a multiprocessor where parts are added up beside
+# Parts: more would cost more to add up than they save. Of few rows, each program of the next launch reads them all.
+PROGRAMS, FEW_PROGRAMS = 128, 64
+BUSY = 2  # programs of a multiprocessor where parts are added up beside
 TALL_BYTES = 114_688  # of shared memory, for tiles of 128 rows backward
 MANY = 2**16  # rows, from which on a program is given all that a multiprocessor can hold
 
@@ -157,7 +158,7 @@ class Stem(torch.autograd.Function):
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
-            **options,
+            **{**options, "num_warps": max(8, options["num_warps"])},
         )
         e, e_part = torch.empty_like(features), torch.empty_like(moments_out)
         apply_norm[(min(-(-rows // 64), programs(x, 4)),)](
@@ -296,4 +297,5 @@ def _filled(x: Tensor, filled: Tensor | None) -> Tensor:
 
 
 def _splits(x: Tensor, tile: int) -> int:
-    return max(1, min(programs(x, 1), PROGRAMS, -(-x.shape[0] // tile)))
+    most = PROGRAMS if x.shape[0] > MANY else FEW_PROGRAMS
+    return max(1, min(programs(x, 1), most, -(-x.shape[0] // tile)))
