@@ -11,6 +11,7 @@ from ckgconv.ops.convolution import triton as convolution
 from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
 from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
 from ckgconv.ops.kernel_mlp.kernels import input_gradient
+from ckgconv.ops.kernel_mlp.triton import INPUT_ROWS
 from ckgconv.ops.lookup import triton as lookup
 from ckgconv.ops.node_pass import aggregate, backward, forward, gradients
 from ckgconv.ops.pyramid import triton as pyramid
@@ -69,7 +70,7 @@ CASES = {
     "first stage backward": (backward_stage, {**BACKWARD, **START, "FIRST": True, "JOIN": True}, EIGHT, {}),
     "input gradient": (
         input_gradient,
-        {"K": WIDTH, "PITCH": WIDTH, "WEIGHTED": True, "BLOCK_R": 32, "BLOCK_K": TILE},
+        {"K": WIDTH, "PITCH": WIDTH, "WEIGHTED": True, "BLOCK_R": INPUT_ROWS, "BLOCK_K": TILE},
         {"num_warps": 4},
         {},
     ),

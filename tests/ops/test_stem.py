@@ -14,6 +14,13 @@ def test_forward_and_backward(rows, channels, width, weighted):
     forward_and_backward(rows, channels, width, weighted)
 
 
+def test_many_rows(monkeypatch):
+    from ckgconv.ops.stem import triton as fused
+
+    monkeypatch.setattr(fused, "MANY", 100)
+    forward_and_backward(230, 9, 20, False)
+
+
 def test_more_programs_backward_than_parts_forward(monkeypatch):
     from ckgconv.ops.stem import triton as fused
 

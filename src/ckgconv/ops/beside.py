@@ -77,7 +77,7 @@ def until_room() -> None:
 
 
 def now() -> torch.cuda.Event | None:
-    """This point of the main chain, for `beside`."""
+    """This point of the main chain, for `beside` and `has_places`."""
     return None if _overlap is None else _overlap.main.record_event()
 
 

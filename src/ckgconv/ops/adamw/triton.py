@@ -22,7 +22,10 @@ PARTS = 256
 
 @triton.jit
 def squares(gradient, step, parts, size, BLOCK: tl.constexpr, EARLY: tl.constexpr):
-    """Σ g² of every PARTS-th block; the first program counts the step."""
+    """Σ g² of every PARTS-th block; the first program counts the step.
+
+    Itself it begins when all before it has ended, so that `update`, which may begin with it, can read the gradient.
+    """
     wait_for_last(EARLY)
     part = tl.program_id(0)
     if part == 0:

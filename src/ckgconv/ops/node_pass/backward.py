@@ -5,8 +5,8 @@ backward_projection   G = gradient at t through its norm; ∂θ₁, ∂θ₂, �
 backward_convolution  ∂x_j = G_j + Σ_i ψ_ij ⊙ ∂y_i / |supp(i)|;  ∂ψ_ij = x_j ⊙ ∂y_i / |supp(i)|
 
 A kernel ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of matrices
-are left to `gradients`, for which the kernels write both factors: up to N, which is a multiple of its pieces, and
-zeros from the channels to the pitch.
+are left to `gradients`, for which the first two write both factors: up to N, a multiple of its pieces there and the
+number of nodes in the third, and zeros from the channels to the pitch.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -339,12 +339,12 @@ def backward_convolution(
             sum_g += tl.sum(summed, axis=0)
             sum_gv += tl.sum(summed * standard, axis=0)
     wait_for_last(EARLY)
-    if not NORM:
-        # The gradient that leaves the pass: sums over all rows may follow.
+    if NORM:
+        tl.store(v_sums + split * part_stride + columns, sum_g, mask=real_column)
+        tl.store(v_sums + split * part_stride + D + columns, sum_gv, mask=real_column)
+    else:
+        # The gradient that leaves the pass is zero from the filled nodes on: sums over all N rows may follow.
         for start in range(nodes + split * BLOCK_N, N, splits * BLOCK_N):
             node = start + tl.arange(0, BLOCK_N)
             inside = (node < N)[:, None] & real_column[None, :]
             tl.store(gx + node[:, None] * D + columns[None, :], tl.zeros([BLOCK_N, BLOCK_D], tl.float32), mask=inside)
-    if NORM:
-        tl.store(v_sums + split * part_stride + columns, sum_g, mask=real_column)
-        tl.store(v_sums + split * part_stride + D + columns, sum_gv, mask=real_column)

@@ -20,7 +20,8 @@ from ckgconv.ops.node_pass.backward import norm_sums
 from ckgconv.ops.node_pass.norm import apply_norm
 from ckgconv.ops.sums import summed, write_sums
 
-# Parts: more would cost more to add up than they save. Of few rows, each program of the next launch reads them all.
+# Parts: more would cost more to add up than they save. Each program of the next launch reads all of them, which weighs
+# more where it has few rows of its own.
 PROGRAMS, FEW_PROGRAMS = 128, 64
 BUSY = 2  # programs of a multiprocessor where parts are added up beside
 TALL_BYTES = 114_688  # of shared memory, for tiles of 128 rows backward
@@ -197,7 +198,7 @@ class Stem(torch.autograd.Function):
         channels, width = x.shape[1], weight.shape[0]
         tile, options = _tile(x, width)
         splits = _splits(x, tile)
-        # Gradients of parameters are added up beside, so their parts may be many: one for each tile, up to `BUSY`.
+        # Gradients of parameters are added up beside, so their parts may be many.
         many = splits if x.shape[0] > MANY else min(programs(x, BUSY), -(-x.shape[0] // tile))
         sizes = [weight.numel(), width, 2 * channels]
         parts, sums_out = x.new_empty(many, sum(sizes)), x.new_empty(splits, 2 * width)
@@ -218,6 +219,7 @@ class Stem(torch.autograd.Function):
         )
         norm_out = x.new_empty(2 * width)
         put_off(partial(write_sums, sums_out, norm_out), sums_out, norm_out)
+        # `norm_sums` waited for memory with nothing beside it: 5 µs for the pairs of ZINC, with it 30.
         behind_sums = now()
         carried = torch.empty_like(features)
         backward_stage[(1, many)](
@@ -274,7 +276,6 @@ class Stem(torch.autograd.Function):
             PARTS=power_of_two(splits),
             **options,
         )
-        # The sums of the norm waited for memory with nothing beside them: 5 µs for the pairs of ZINC, with it 30.
         has_places(since=behind_sums)
         with beside(parts):
             gradient_weight, _, norm = summed(parts).split(sizes)
