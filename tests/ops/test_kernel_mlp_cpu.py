@@ -112,8 +112,20 @@ def test_evaluation_takes_given_moments(monkeypatch, blocks, rows_at_once):
     with torch.no_grad():
         expected, moments = expected_of(x, stages, 0.0, 0.0)
         running = [(mean, variance) for _, mean, variance in moments.squeeze(2)]
-        psi = cpu.evaluated_kernel_mlp(x, stages, running, EPSILON, cpu.share_rooms(x, Memory()))
+        psi = cpu.evaluated_kernel_mlp(x, cpu.folded(stages, running, EPSILON), cpu.share_rooms(x, Memory()))
     torch.testing.assert_close(psi, expected, rtol=0, atol=1e-12)
+
+
+def test_all_layers_fold_as_each_does():
+    layers = [drawn_stages(16, 9, 2) for _ in range(3)]
+    running = [[(torch.randn(16).double(), torch.rand(16).double()) for _ in stages] for stages in layers]
+    together = [Stage(*map(torch.stack, zip(*each, strict=True))) for each in zip(*layers, strict=True)]
+    moments = [tuple(map(torch.stack, zip(*each, strict=True))) for each in zip(*running, strict=True)]
+    found = cpu.folded(together, moments, EPSILON)
+    for number, (stages, own) in enumerate(zip(layers, running, strict=True)):
+        for mine, theirs in zip(found, cpu.folded(stages, own, EPSILON), strict=True):
+            for field, wanted in zip(mine, theirs, strict=True):
+                torch.testing.assert_close(field[number], wanted)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 64])

@@ -209,8 +209,9 @@ class Kernel(nn.Module):
         assert isinstance(self.norm, WeightedBatchNorm)
         rows, place = distinct_rows(pair_features)
         shared = cpu.share_rooms(rows, self._memory)
-        for stages, running in by_layer(*self._stages()):
-            psi = cpu.evaluated_kernel_mlp(rows, stages, running, self.norm.epsilon, shared)
+        stages, running = self._stages()
+        for own, _ in by_layer(cpu.folded(stages, running, self.norm.epsilon), running):
+            psi = cpu.evaluated_kernel_mlp(rows, own, shared)
             yield self._constrain(psi if place is None else psi.index_select(0, place), pairs)
 
     def _stages(self) -> tuple[list[Stage], list[tuple[Tensor, Tensor]]]:

@@ -82,11 +82,9 @@ def kernel_mlp(
     return KernelMLP.apply(x, settings, *(field for stage in stages for field in stage))
 
 
-def evaluated_kernel_mlp(
-    x: Tensor, stages: Sequence[Stage], running: Running, epsilon: float, shared: Shared
-) -> Tensor:
-    """ψ [R, D] of x [R, K] with the running statistics; without gradient. `shared` is by `share_rooms` from x."""
-    *blocks, last = folded(stages, running, epsilon)
+def evaluated_kernel_mlp(x: Tensor, stages: Sequence[Stage], shared: Shared) -> Tensor:
+    """ψ [R, D] of x [R, K] by `folded` stages of one layer; without gradient. `shared` is by `share_rooms` from x."""
+    *blocks, last = stages
     psi = torch.empty(x.shape[0], last.bias.shape[0], dtype=x.dtype)
     for rows, result in zip(x.split(EVALUATED_ROWS), psi.split(EVALUATED_ROWS), strict=True):
         first, second, third = (room[: rows.shape[0]] for room in shared.rooms)
@@ -100,10 +98,10 @@ def evaluated_kernel_mlp(
 
 
 def folded(stages: Sequence[Stage], running: Running, epsilon: float) -> list[Stage]:
-    """The same function with fewer passes: a norm behind a linear map, and the last one, become part of a map.
+    """The same function, with the running statistics, in fewer passes: norms behind linear maps become part of a map.
 
-    What is left reads x + W₂ GELU(W₁ GELU(γ x + β) + b₁) in each block and W x + b at the end: biases inside the
-    residual sum wait for the next norm.
+    Fields may have leading dimensions, as those of all layers together do. What is left reads x + W₂ GELU(W₁ GELU(γ x +
+    β) + b₁) in each block and W x + b at the end: biases inside the residual sum wait for the next norm.
     """
     moments = [Moments(mean, _root(variance, epsilon)) for mean, variance in running]
     norms = [affine(stage, each) for stage, each in zip(stages, moments, strict=True)]
@@ -116,8 +114,8 @@ def folded(stages: Sequence[Stage], running: Running, epsilon: float) -> list[St
         result += [Stage(factor, shift, inner.weight * next_factor.unsqueeze(-1), bias), outer]
         waiting = waiting + outer.bias
     (factor, offset), last = norms[-1], stages[-1]
-    bias = torch.addmv(last.bias, last.weight, torch.addcmul(offset, factor, waiting))
-    return [*result, Stage(factor, offset, last.weight * factor, bias)]
+    bias = last.bias + (last.weight @ torch.addcmul(offset, factor, waiting).unsqueeze(-1)).squeeze(-1)
+    return [*result, Stage(factor, offset, last.weight * factor.unsqueeze(-2), bias)]
 
 
 class KernelMLP(torch.autograd.Function):
