@@ -6,11 +6,14 @@ from ckgconv.data.packed import PackedDataset, from_arrays
 from ckgconv.recipe import AttributeRecipe, Recipe
 
 
-def small_dataset(recipe: Recipe, graphs: int = 18, seed: int = 0) -> PackedDataset:
-    """Rings with random chords, random attributes and targets of the recipe's kind; a third in each split."""
+def small_dataset(recipe: Recipe, graphs: int = 18, seed: int = 0, most: int = 14) -> PackedDataset:
+    """Rings of up to `most` nodes with random chords, random attributes and targets of the recipe's kind.
+
+    A third is in each split.
+    """
     generator = torch.Generator().manual_seed(seed)
     model = recipe.model
-    sizes = torch.randint(9, 15, (graphs,), generator=generator)
+    sizes = torch.randint(most - 5, most + 1, (graphs,), generator=generator)
     edges = []
     for size in sizes.tolist():
         ring = torch.stack([torch.arange(size), (torch.arange(size) + 1) % size])

@@ -63,7 +63,7 @@ def test_a_fused_step_in_bfloat16_is_near_the_plain_one(support, monkeypatch):
 
 def test_launches_put_off_write_what_they_would_at_once(monkeypatch):
     """Gradients are handed on before they are written: whoever copied one would copy nothing."""
-    data = small_dataset(recipe("zinc"))
+    data = small_dataset(recipe("zinc"), most=9)
     for module in MODULES:
         monkeypatch.setattr(importlib.import_module(f"ckgconv.{module}"), "fused", lambda x: True)
 
@@ -89,7 +89,7 @@ def test_launches_put_off_write_what_they_would_at_once(monkeypatch):
 
 @pytest.mark.parametrize("training", [False, True])
 def test_blocks_have_a_mode_of_their_own(training, monkeypatch):
-    data = small_dataset(recipe("zinc"))
+    data = small_dataset(recipe("zinc"), most=9)
     learner = learner_of("zinc", (), data, "32")
     batch = learner.batch(torch.tensor([0, 1]))
     learner.model.train(not training)
@@ -115,7 +115,7 @@ def follows(name, settings, precision, tolerance, monkeypatch):
     The prediction comes first. Parameters without effect in training, such as biases in front of norms, have gradients
     of pure rounding, which Adam scales up; in evaluation they do have an effect.
     """
-    data = small_dataset(recipe(name))
+    data = small_dataset(recipe(name), most=9)
     numbers = torch.tensor([2, -1, 0])
     graphs = numbers[numbers >= 0]
     plain = learner_of(name, settings, data, "64")
