@@ -191,7 +191,8 @@ class Kernel(nn.Module):
         momentum, epsilon = self.norm.momentum, self.norm.epsilon
         shared = cpu.share(pair_features, running[0], momentum, epsilon, self._memory, len(stages))
         mlp_dropout = self.blocks[0].dropout if len(self.blocks) else 0.0
-        for own_stages, own_running in by_layer(stages, running):
+        for layer, own_stages in enumerate(by_layer(stages)):
+            own_running = [(mean[layer], variance[layer]) for mean, variance in running]
             psi = cpu.kernel_mlp(
                 pair_features,
                 own_stages,
@@ -210,8 +211,8 @@ class Kernel(nn.Module):
         rows, place = distinct_rows(pair_features)
         shared = cpu.share_rooms(rows, self._memory)
         stages, running = self._stages()
-        for own, _ in by_layer(cpu.folded(stages, running, self.norm.epsilon), running):
-            psi = cpu.evaluated_kernel_mlp(rows, own, shared)
+        for own_stages in by_layer(cpu.folded(stages, running, self.norm.epsilon)):
+            psi = cpu.evaluated_kernel_mlp(rows, own_stages, shared)
             yield self._constrain(psi if place is None else psi.index_select(0, place), pairs)
 
     def _stages(self) -> tuple[list[Stage], list[tuple[Tensor, Tensor]]]:
@@ -337,15 +338,12 @@ def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:
     return KernelValues(stored, background)
 
 
-def by_layer(
-    stages: Sequence[Stage], running: Sequence[tuple[Tensor, Tensor]]
-) -> Iterator[tuple[list[Stage], list[tuple[Tensor, Tensor]]]]:
-    """Stages and running statistics of one layer after the other."""
+def by_layer(stages: Sequence[Stage]) -> Iterator[list[Stage]]:
+    """Stages of one layer after the other."""
     # Unbound, not indexed: the gradient of all slices is then put together once.
     fields = [[field.unbind(0) for field in stage] for stage in stages]
     for layer in range(stages[0].scale.shape[0]):
-        own = [Stage(*(field[layer] for field in stage)) for stage in fields]
-        yield own, [(mean[layer], variance[layer]) for mean, variance in running]
+        yield [Stage(*(field[layer] for field in stage)) for stage in fields]
 
 
 def group_slices(groups: int, device: torch.device) -> list[Group]:

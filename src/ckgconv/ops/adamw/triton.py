@@ -60,7 +60,7 @@ def update(
     EARLY: tl.constexpr,
 ):
     """m, v and p of one block; share = 1 - β."""
-    # The squares neither read nor write these: they are loaded beside them.
+    # The squares write none of these: they are loaded beside them.
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < size
     g = tl.load(gradient + place, mask=inside, other=0.0)

@@ -159,6 +159,7 @@ class Stem(torch.autograd.Function):
             BLOCK_K=block(channels),
             BLOCK_D=block(width),
             PARTS=power_of_two(splits),
+            # Its programs wait for parts of the moments; backward, four warps are faster for few rows.
             **{**options, "num_warps": max(8, options["num_warps"])},
         )
         e, e_part = torch.empty_like(features), torch.empty_like(moments_out)
