@@ -29,7 +29,7 @@ pytest: setup
 
 # On a machine with a GPU whose python3 holds torch and Triton: the kernels as they are, not by the interpreter.
 gpu-test:
-	PYTHONPATH=src python3 -m pytest tests/ops tests/engine/test_captured.py tests/test_devices.py -p no:cacheprovider
+	PYTHONPATH=src python3 -m pytest tests/ops tests/backends tests/engine/test_captured.py tests/test_devices.py -p no:cacheprovider
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

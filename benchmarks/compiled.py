@@ -18,10 +18,10 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from ckgconv.ops.kernel_mlp.backward_stage import backward_stage
-from ckgconv.ops.kernel_mlp.forward_stage import forward_stage
-from ckgconv.ops.kernel_mlp.options import backward_launch, forward_launch
-from ckgconv.ops.node_pass import backward, forward
+from ckgconv.backends.cuda.node_pass import backward, forward
+from ckgconv.backends.cuda.pairs_pass.backward_stage import backward_stage
+from ckgconv.backends.cuda.pairs_pass.forward_stage import forward_stage
+from ckgconv.backends.cuda.pairs_pass.options import backward_launch, forward_launch
 
 WIDTH = 64
 STAGE = {"K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": False, "ACT": True, "SPARES": False}

@@ -8,10 +8,10 @@ import json
 
 import torch
 
-from ckgconv.ops.kernel_mlp import triton as pairs_pass
-from ckgconv.ops.kernel_mlp.naive import Stage
-from ckgconv.ops.node_pass import triton as node_pass
-from ckgconv.ops.node_pass.naive import Block, Lists
+from ckgconv.backends.cuda.node_pass import triton as node_pass
+from ckgconv.backends.cuda.node_pass.naive import Block, Lists
+from ckgconv.backends.cuda.pairs_pass import triton as pairs_pass
+from ckgconv.backends.cuda.pairs_pass.naive import Stage
 
 # Graphs of a batch, nodes of each, layers, width: the means of the training splits.
 SHAPES = {

@@ -42,7 +42,7 @@ def bfloat16(monkeypatch):
     import triton.language as tl
     from triton.runtime import interpreter
 
-    from ckgconv.ops.kernel_mlp import backward_stage, forward_stage
+    from ckgconv.backends.cuda.pairs_pass import backward_stage, forward_stage
 
     builder = interpreter.InterpreterBuilder
     multiply = builder.create_dot

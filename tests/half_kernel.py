@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from ckgconv.ops.parts import half_gelu_and_slope, saturated, twice_gelu
+from ckgconv.ops.tiles import half_gelu_and_slope, saturated, twice_gelu
 
 
 @triton.jit

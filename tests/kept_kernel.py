@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from ckgconv.ops.parts import kept
+from ckgconv.ops.tiles import kept
 
 
 # A seed of 1 would be a constant of the compiler, and no tensor.

@@ -24,7 +24,7 @@ def keep_mask(seed, rows, columns, probability):
     import triton
     from kept_kernel import write_kept
 
-    from ckgconv.ops.fused import block, threshold
+    from ckgconv.ops.launch import block, threshold
 
     level, factor = threshold(probability)
     mask = torch.empty(rows, columns, device=DEVICE)

@@ -3,7 +3,7 @@
 import triton
 import triton.language as tl
 
-from ckgconv.ops.parts import gelu, gelu_and_slope
+from ckgconv.ops.tiles import gelu, gelu_and_slope
 
 
 @triton.jit

@@ -146,7 +146,7 @@ def test_dropout_runs_repeat_and_resume_bit_for_bit(tmp_path, precision):
 def test_a_data_set_in_host_memory_streams_through_a_window(monkeypatch):
     chosen = without_dropout("zinc")
     resident = learner_of(chosen)
-    monkeypatch.setattr("ckgconv.engine.stream.SHARE", 0.0)
+    monkeypatch.setattr("ckgconv.engine.window.SHARE", 0.0)
     streamed = learner_of(chosen)
     assert not streamed.data.node_ptr.is_cuda
     losses = []

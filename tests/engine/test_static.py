@@ -10,7 +10,7 @@ from ckgconv.engine.loop import predict_batch, training_step
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.static import source_of
-from ckgconv.engine.stream import Window
+from ckgconv.engine.window import Window
 from ckgconv.nn import CKGCN
 from ckgconv.ops.convolution import naive
 from ckgconv.recipe import DataRecipe

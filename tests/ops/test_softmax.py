@@ -4,7 +4,7 @@ import pytest
 import torch
 from on_device import DEVICE, needs_triton, relative
 
-from ckgconv.ops.fused import pitch
+from ckgconv.ops.launch import pitch
 from ckgconv.ops.softmax import naive
 
 pytestmark = needs_triton

@@ -20,11 +20,11 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from ckgconv.backends.cuda.assembly import Capacity
+from ckgconv.backends.cuda.schedule import beside, overlapping
 from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.static import Sample, Source
-from ckgconv.ops.assembly import Capacity
-from ckgconv.ops.beside import beside, overlapping
 
 WARM_UPS = 2
 SIDES = 4  # streams of launches beside a step

@@ -6,12 +6,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from ckgconv.backends.cuda.schedule import together
 from ckgconv.data.packed import SPLITS, ragged
 from ckgconv.engine.capture import Keep, Replay, padded_table
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.optim import update
 from ckgconv.engine.static import Sample, Source, source_of
-from ckgconv.ops.beside import together
 from ckgconv.tasks.losses import only
 
 # Of an evaluation step: ZINC's validation then takes 9 steps in place of 32, which mostly wait.

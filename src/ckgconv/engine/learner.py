@@ -12,8 +12,8 @@ from torch_geometric.data import Data
 from ckgconv.data import PackedDataset
 from ckgconv.graphs import pack
 from ckgconv.nn import CKGCN
-from ckgconv.ops.fused import fused
-from ckgconv.ops.total import total
+from ckgconv.ops import dispatch
+from ckgconv.ops.all_reduce import total
 from ckgconv.pe import pairs_within
 from ckgconv.recipe import TrainingRecipe
 from ckgconv.tasks.losses import LOSSES, alone
@@ -39,7 +39,7 @@ class Learner:
     @property
     def captures(self) -> bool:
         """Whether steps run as CUDA graphs: one process on a GPU, float32 parameters, room for all pairs."""
-        alone = self.fabric.world_size == 1 and fused(self.model.node_stem.norm.scale)
+        alone = self.fabric.world_size == 1 and dispatch.uses_triton(self.model.node_stem.norm.scale)
         encoding = self.model.encoding
         return alone and encoding.keeps_edges and (encoding.walks_whole_graphs or self._pairs_fit())
 

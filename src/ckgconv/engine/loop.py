@@ -12,7 +12,7 @@ from ckgconv.engine.batches import evaluation_batches, training_batches
 from ckgconv.engine.captured import captured_losses, captured_predictions
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.optim import learning_rate, set_learning_rate, update
-from ckgconv.ops.total import total
+from ckgconv.ops.all_reduce import total
 from ckgconv.tasks.losses import only
 from ckgconv.tasks.metrics import Score
 

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ckgconv.ops.adamw.naive import Moments, Rates
-from ckgconv.ops.beside import beside, together
-from ckgconv.ops.fused import fused
+from ckgconv.backends.cuda.adamw.naive import Moments, Rates
+from ckgconv.backends.cuda.schedule import beside, together
+from ckgconv.ops import dispatch
 from ckgconv.recipe import TrainingRecipe
 
 # The rate of epoch 0, from which the warm-up rises.
@@ -27,7 +27,7 @@ COPIED = 64
 def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.AdamW:
     """AdamW with the recipe's rate and decay on every parameter, biases and norms included."""
     parameters = list(model.parameters())
-    if fused(parameters[0]):
+    if dispatch.uses_triton(parameters[0]):
         return FlatAdamW(parameters, recipe)
     # One pass over each parameter and its moments; by default it is ten.
     return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
@@ -70,7 +70,7 @@ class FlatAdamW(torch.optim.AdamW):
             with beside():
                 torch._foreach_copy_(self.places[start : start + COPIED], pieces[start : start + COPIED])
         together()
-        from ckgconv.ops.adamw import triton as kernels
+        from ckgconv.backends.cuda.adamw import triton as kernels
 
         kernels.clipped_adamw(self.flat, self.gradient, self.moments, self.param_groups[0]["lr"], self.rates)
 

@@ -25,7 +25,7 @@ from ckgconv.engine.loop import evaluate, train_epoch
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.record import TensorBoard, forget_memory, new_record, peak_memory_mb, read_record, write_record
 from ckgconv.engine.setup import make_fabric, seed_epoch
-from ckgconv.engine.stream import fits
+from ckgconv.engine.window import fits
 from ckgconv.files import read_text, write_text
 from ckgconv.nn import CKGCN
 from ckgconv.recipe import Recipe

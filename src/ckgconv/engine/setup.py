@@ -9,8 +9,8 @@ import torch
 import torch.distributed as dist
 from lightning.fabric import Fabric
 
+from ckgconv.backends.cpu.memory import keep_freed_pages
 from ckgconv.checks import check_choice, require
-from ckgconv.ops.memory import keep_freed_pages
 
 # What a person types → what Fabric calls it. tf32 is float32 with the matrix units' shorter mantissa.
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "64": "64-true"}

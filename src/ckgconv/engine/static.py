@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from ckgconv.backends.cuda.assembly import Capacity
+from ckgconv.backends.cuda.batch import StoredPairs, padded_batch, store_pairs
 from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.stream import Window
+from ckgconv.engine.window import Window
 from ckgconv.graphs import GraphBatch
-from ckgconv.ops.assembly import Capacity
-from ckgconv.pairs.padded import StoredPairs, padded_batch, store_pairs
 from ckgconv.tasks.losses import only
 
 

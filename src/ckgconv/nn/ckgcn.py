@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from ckgconv.backends.cuda.schedule import beside, now, together
 from ckgconv.checks import check_finite, check_floating, check_shape, require
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock
@@ -24,8 +25,9 @@ from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
-from ckgconv.ops.beside import beside, now, together
-from ckgconv.ops.fused import draw_seeds, fits, fused
+from ckgconv.ops import dispatch
+from ckgconv.ops.dispatch import fits
+from ckgconv.ops.launch import draw_seeds
 from ckgconv.pairs import Encoding, collate
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
 from ckgconv.recipes import check_recipe
@@ -108,7 +110,9 @@ class CKGCN(nn.Module):
         with full_precision(batch.degree.device):
             begin = now()
             with beside():
-                seeds = draw_seeds(batch.degree.device, 2) if self.training and fused(batch.degree) else None
+                seeds = (
+                    draw_seeds(batch.degree.device, 2) if self.training and dispatch.uses_triton(batch.degree) else None
+                )
             edge_attributes = self._edge_attributes(batch)
             pair_features, part = self.pair_stem.with_moments(
                 batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position
@@ -126,7 +130,7 @@ class CKGCN(nn.Module):
         encoder, edges, features = self.edge_encoder, batch.edge_row.shape[0], batch.edge_features
         if encoder is None:
             return None
-        if self.recipe.combine != "sum" or not fused(batch.degree):
+        if self.recipe.combine != "sum" or not dispatch.uses_triton(batch.degree):
             return encoder(features, edges)
         if isinstance(encoder, TypeEncoder):
             assert features is not None

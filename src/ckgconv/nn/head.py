@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
-from ckgconv.ops.fused import fused
+from ckgconv.ops import dispatch
 from ckgconv.ops.pool import pool
 
 Pooling = Literal["sum", "mean", "none"]
@@ -56,8 +56,8 @@ class PyramidHead(nn.Module):
             linear.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        if fused(x):
-            from ckgconv.ops.pyramid import triton as kernels
+        if dispatch.uses_triton(x):
+            from ckgconv.backends.cuda.head import triton as kernels
 
             fields = [field for linear in self.linears for field in (linear.weight, linear.bias)]
             if kernels.applies(x, fields):

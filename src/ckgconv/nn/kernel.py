@@ -16,19 +16,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ckgconv.backends.cpu import kernel_mlp as cpu
+from ckgconv.backends.cpu.distinct import distinct_rows
+from ckgconv.backends.cpu.memory import Memory
+from ckgconv.backends.cuda.pairs_pass.naive import Stage
 from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.norm import Group, NormName, WeightedBatchNorm, make_norm
-from ckgconv.ops.distinct import distinct_rows
+from ckgconv.ops import dispatch
+from ckgconv.ops.all_reduce import several_processes
+from ckgconv.ops.dispatch import fits
 from ckgconv.ops.dropout import dropout
-from ckgconv.ops.fused import draw_seeds, fits, fused
-from ckgconv.ops.kernel_mlp import cpu
-from ckgconv.ops.kernel_mlp.naive import Stage
-from ckgconv.ops.memory import Memory
+from ckgconv.ops.launch import draw_seeds
 from ckgconv.ops.pool import spread
 from ckgconv.ops.softmax import sparse_global_softmax, summing_softmax
-from ckgconv.ops.total import several_processes
 
 Constraint = Literal["none", "softmax", "softplus"]
 
@@ -120,7 +122,7 @@ class Kernel(nn.Module):
     def runs_fused(self, pair_features: Tensor) -> bool:
         """Whether `all_layers` can be called: batch norms, and gradients in training only."""
         plain = isinstance(self.norm, WeightedBatchNorm) and not several_processes()
-        if not plain or not fused(pair_features) or (torch.is_grad_enabled() and not self.training):
+        if not plain or not dispatch.uses_triton(pair_features) or (torch.is_grad_enabled() and not self.training):
             return False
         return fits(pair_features, pair_features.shape[0], max(self.linear.weight.shape[-2:]))
 
@@ -131,7 +133,7 @@ class Kernel(nn.Module):
 
         Moments `part` [3, D] (W, μ, M₂) of the features, and the seed [1] of the masks, are found here unless given.
         """
-        from ckgconv.ops.kernel_mlp import triton as kernels
+        from ckgconv.backends.cuda.pairs_pass import triton as kernels
 
         assert isinstance(self.norm, WeightedBatchNorm)
         stages, running = self._stages()

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
+from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.batch_norm import affine, weighted_batch_norm
-from ckgconv.ops.total import several_processes
 
 NormName = Literal["batch", "layer", "none"]
 Group = int | slice

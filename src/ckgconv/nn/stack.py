@@ -12,16 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ckgconv.backends.cuda.node_pass.naive import Block, Lists
+from ckgconv.backends.cuda.schedule import has_room, together
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.conv import sender_lists
 from ckgconv.nn.kernel import GivenKernels, Kernel, only_real
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.beside import has_room, together
-from ckgconv.ops.fused import draw_seeds, fits, fused
-from ckgconv.ops.node_pass.naive import Block, Lists
-from ckgconv.ops.total import several_processes
+from ckgconv.ops import dispatch
+from ckgconv.ops.all_reduce import several_processes
+from ckgconv.ops.dispatch import fits
+from ckgconv.ops.launch import draw_seeds
 
 
 def run_blocks(
@@ -44,7 +46,7 @@ def run_blocks(
         together()
         has_room()
         # Once for all blocks, which on a GPU sum over both orders.
-        pairs = sorted_by_sender(pairs) if fused(h) else pairs
+        pairs = sorted_by_sender(pairs) if dispatch.uses_triton(h) else pairs
         values = kernel.in_turn if isinstance(kernel, Kernel) else kernel
         for block, psi in zip(blocks, values(pair_features, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
@@ -67,7 +69,7 @@ def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool
         for block in blocks
     )
     alone = not pairs.has_zero_rows and not several_processes()
-    if not plain or not alone or not fused(h) or (torch.is_grad_enabled() and not blocks[0].training):
+    if not plain or not alone or not dispatch.uses_triton(h) or (torch.is_grad_enabled() and not blocks[0].training):
         return False
     return fits(h, pairs.num_pairs, h.shape[1])
 
@@ -75,7 +77,7 @@ def _runs_fused(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> bool
 def _fused_blocks(
     blocks: Sequence[CKGConvBlock], h: Tensor, psi: Tensor, batch: GraphBatch, seed: Tensor | None
 ) -> Tensor:
-    from ckgconv.ops.node_pass import triton as kernels
+    from ckgconv.backends.cuda.node_pass import triton as kernels
 
     lists = support_lists(batch)
     fields = [_fields(block, h) for block in blocks]

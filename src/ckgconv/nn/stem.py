@@ -17,16 +17,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ckgconv.backends.cuda.schedule import beside, now, together
 from ckgconv.checks import check_choice, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.coordinates import RandomWalkEncoder, check_injection, coordinate_encoder
 from ckgconv.nn.encoders import Listed, Projected
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.beside import beside, now, together
-from ckgconv.ops.fused import fits, fused
+from ckgconv.ops import dispatch
+from ckgconv.ops.all_reduce import several_processes
+from ckgconv.ops.dispatch import fits
 from ckgconv.ops.lookup import lookup_onto
-from ckgconv.ops.total import several_processes
 from ckgconv.pairs import Encoding
 
 Combine = Literal["sum", "concatenate"]
@@ -56,7 +57,7 @@ class NodeStem(nn.Module):
         node_filled: Tensor | None = None,
     ) -> Tensor:
         if runs_fused(self, self.mix, node_encoding, node_encoding.shape[0]):
-            from ckgconv.ops.stem import triton as kernels
+            from ckgconv.backends.cuda.stem import triton as kernels
 
             parts = kernels.encoding_parts(node_encoding, self.mix.width, None, node_filled)
             norms = (self.encoding_norm, self.norm)
@@ -141,7 +142,7 @@ class PairStem(nn.Module):
         self, pairs: Pairs, degree: Tensor, given: Callable[[], tuple[Tensor, Tensor | None]]
     ) -> tuple[Tensor, Tensor]:
         """By fused kernels; moments of the coordinates, which need no attributes, beside those."""
-        from ckgconv.ops.stem import triton as kernels
+        from ckgconv.backends.cuda.stem import triton as kernels
 
         assert isinstance(self.encoder, RandomWalkEncoder)
         # Padding alone needs no weights: the kernels stop at the filled rows.
@@ -196,7 +197,7 @@ def on_edges(edge_row: Tensor, edge_attributes: Tensor, rows: int) -> Tensor:
 def runs_fused(module: nn.Module, mix: "Mix", x: Tensor, rows: int) -> bool:
     """Whether `fused_stem` applies: in training, a sum of attributes and projection, one process."""
     plain = module.training and mix.combine == "sum" and not several_processes()
-    return plain and fused(x) and fits(x, rows, max(mix.width, mix.channels))
+    return plain and dispatch.uses_triton(x) and fits(x, rows, max(mix.width, mix.channels))
 
 
 def fused_stem(
@@ -214,7 +215,7 @@ def fused_stem(
     `parts` are those of the moments of the encoding.
     """
     assert isinstance(mix.projection, nn.Linear)
-    from ckgconv.ops.stem import triton as kernels
+    from ckgconv.backends.cuda.stem import triton as kernels
 
     e, _, _, part = kernels.stem(
         encoded,

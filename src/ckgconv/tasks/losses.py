@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ckgconv.ops.absolute import absolute
-from ckgconv.ops.absolute.naive import known_difference
+from ckgconv.ops.mean_absolute_error import absolute
+from ckgconv.ops.mean_absolute_error.naive import known_difference
 
 # The class or label of a row that does not count; a value that does not count is NaN.
 IGNORED = -1

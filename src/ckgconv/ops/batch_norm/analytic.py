@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from ckgconv.ops.all_reduce import several_processes, total
 from ckgconv.ops.batch_norm.naive import row_share, weighted_moments
-from ckgconv.ops.total import several_processes, total
 
 
 class WeightedStandardisation(torch.autograd.Function):

@@ -3,9 +3,10 @@
 import torch
 from torch import Tensor
 
+from ckgconv.ops import dispatch
 from ckgconv.ops.convolution import naive, segments
 from ckgconv.ops.convolution.naive import SenderLists
-from ckgconv.ops.fused import fits, fused
+from ckgconv.ops.dispatch import fits
 
 
 def scaled_convolution(
@@ -56,7 +57,7 @@ def sparse_global_convolution(
 
 def _runs_fused(x: Tensor, psi: Tensor) -> bool:
     rows, width = max(x.shape[0], psi.shape[0]), max(psi.stride(0), x.shape[1])
-    return fused(x) and fused(psi) and fits(x, rows, width)
+    return dispatch.uses_triton(x) and dispatch.uses_triton(psi) and fits(x, rows, width)
 
 
 __all__ = ["SenderLists", "scaled_convolution", "sparse_global_convolution"]

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ckgconv.ops.convolution.naive import SenderLists
-from ckgconv.ops.fused import launch, power_of_two
+from ckgconv.ops.launch import launch, power_of_two
 from ckgconv.ops.pool.triton import sums
 
 NODES, PAIRS, ROWS = 4, 16, 64  # of a tile: nodes with so many pairs of each, or rows of ψ

@@ -4,12 +4,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ckgconv.ops.fused import fits, fused
+from ckgconv.ops import dispatch
+from ckgconv.ops.dispatch import fits
 
 
 def lookup(index: Tensor, table: Tensor) -> Tensor:
     """[M, D] from int64 [M] and a table [V, D]."""
-    if fused(table) and fits(table, len(index), table.shape[1]):
+    if dispatch.uses_triton(table) and fits(table, len(index), table.shape[1]):
         from ckgconv.ops.lookup import triton
 
         return triton.lookup(index, table)
@@ -22,7 +23,7 @@ def lookup_onto(index: Tensor, place: Tensor, table: Tensor, rows: int) -> Tenso
     Three on one place would add up in any order, so a run that asks for repeatable sums has torch's.
     """
     repeatable = torch.are_deterministic_algorithms_enabled()
-    if fused(table) and fits(table, rows, table.shape[1]) and not repeatable:
+    if dispatch.uses_triton(table) and fits(table, rows, table.shape[1]) and not repeatable:
         from ckgconv.ops.lookup import triton
 
         return triton.lookup_onto(index, place, table, rows)

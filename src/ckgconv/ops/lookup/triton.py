@@ -18,9 +18,9 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.beside import beside
-from ckgconv.ops.fused import block, power_of_two, product_precision
-from ckgconv.ops.sums import summed
+from ckgconv.backends.cuda.schedule import beside
+from ckgconv.ops.launch import block, power_of_two, product_precision
+from ckgconv.ops.reductions import summed
 
 ROWS = 64  # at once
 FEW = 8  # of a program that places them

@@ -2,14 +2,15 @@
 
 from torch import Tensor
 
-from ckgconv.ops.fused import fits, fused
+from ckgconv.ops import dispatch
+from ckgconv.ops.dispatch import fits
 from ckgconv.ops.pool import naive
 from ckgconv.ops.pool.naive import Pooling
 
 
 def pool(x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> Tensor:
     """[G, D] from [N, D]; see `naive`."""
-    if fused(x) and fits(x, *x.shape):
+    if dispatch.uses_triton(x) and fits(x, *x.shape):
         from ckgconv.ops.pool import triton
 
         return triton.pool(x.float(), node_graph, node_ptr, pooling)
@@ -18,7 +19,7 @@ def pool(x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> T
 
 def spread(values: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:
     """[N, D] the values [G, D] of the graph of each node; every node has one."""
-    if fused(values) and fits(values, node_graph.shape[0], values.shape[1]):
+    if dispatch.uses_triton(values) and fits(values, node_graph.shape[0], values.shape[1]):
         from ckgconv.ops.pool import triton
 
         return triton.Spread.apply(values, node_graph, node_ptr)

@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.fused import power_of_two
+from ckgconv.ops.launch import power_of_two
 from ckgconv.ops.pool.naive import Pooling
 
 NODES = 64  # at once

@@ -17,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.fused import pitch, power_of_two
+from ckgconv.ops.launch import pitch, power_of_two
 
 ROWS = 32  # at once
 

@@ -1,0 +1,1 @@
+"""What makes a model fast on a CUDA GPU: fused passes, batches of static capacity, several streams."""

@@ -1,0 +1,22 @@
+"""Which nodes, edges and pairs a batch of static capacity holds: a few launches on a GPU, plain torch elsewhere."""
+
+from torch import Tensor
+
+from ckgconv.backends.cuda.assembly import naive
+from ckgconv.backends.cuda.assembly.naive import Capacity, Members
+from ckgconv.ops import dispatch
+
+
+def members(
+    node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity, like: Tensor
+) -> Members:
+    """Of the graphs with the given numbers, every pair of each; floating values like those of `like`; see `naive`."""
+    if dispatch.uses_triton(like):
+        from ckgconv.backends.cuda.assembly import triton
+
+        if capacity.graphs <= triton.MOST_GRAPHS and capacity.pairs < triton.MOST_PAIRS:
+            return triton.members(node_ptr, edge_ptr, edge_index, numbers, capacity)
+    return naive.members(node_ptr, edge_ptr, edge_index, numbers, capacity, like.dtype)
+
+
+__all__ = ["Capacity", "Members", "members"]

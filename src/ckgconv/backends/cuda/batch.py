@@ -1,0 +1,218 @@
+"""Batches of static capacity: whatever graphs a batch holds, its tensors have the same shapes.
+
+Every step here is a tensor operation of fixed shape on the device that holds the data, so a training step that starts
+from graph numbers can be captured as one CUDA graph. This is the only place that creates padding:
+
+- nodes, pairs and edges behind the filled ones are padding; at least one of each always is, and padding points to it;
+- padding has weight 0 in all statistics, belongs to no graph, and is not counted by any loss;
+- a graph number of -1 is a graph without nodes.
+
+Legend: G graphs, N nodes, P pairs, E edges: capacities, not counts.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ckgconv.backends.cuda.assembly import Capacity, Members, members
+from ckgconv.backends.cuda.assembly.naive import Ragged, ragged
+from ckgconv.backends.cuda.walk import walk_coordinates
+from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.pairs.encode import Encoding
+
+
+class GraphStore(Protocol):
+    """Packed graphs on a device (`ckgconv.data.PackedDataset`)."""
+
+    @property
+    def node_ptr(self) -> Tensor: ...
+    @property
+    def edge_ptr(self) -> Tensor: ...
+    @property
+    def edge_index(self) -> Tensor: ...
+    @property
+    def x(self) -> Tensor: ...
+    @property
+    def edge_attr(self) -> Tensor | None: ...
+    @property
+    def pos(self) -> Tensor | None: ...
+
+
+@dataclass(frozen=True)
+class StoredPairs:
+    """The support of every graph of a store with its coordinates, computed once (`store_pairs`)."""
+
+    pair_ptr: Tensor  # [G + 1]
+    receiver: Tensor  # [P] local to each graph
+    sender: Tensor  # [P]
+    sender_rows: Tensor  # [P] rows of each graph by sender, then receiver
+    coordinates: Tensor  # [P, C], or [P] for the shortest-path distance
+    edge_row: Tensor  # [E] row of each edge among those of its graph
+    node_encoding: Tensor  # [N, K]
+
+
+def store_pairs(batches: Iterable[GraphBatch]) -> StoredPairs:
+    """From eager batches that together hold every graph of a store in order, with all edges inside the support."""
+    parts = [_stored_part(batch) for batch in batches]
+    columns = [torch.cat(column) for column in zip(*parts, strict=True)]
+    counts, *others = columns
+    return StoredPairs(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), *others)
+
+
+def _stored_part(batch: GraphBatch) -> tuple[Tensor, ...]:
+    pairs = batch.pairs
+    graph = pairs.node_graph[pairs.receiver]
+    counts = torch.bincount(graph, minlength=batch.num_graphs)
+    first = batch.node_ptr[graph]
+    start = counts.cumsum(0) - counts
+    edge_row = batch.edge_row - start[graph[batch.edge_row]]
+    # Zero rows are the same in every batch.
+    values = pairs.coordinates[: pairs.num_pairs]
+    values = values if values.is_floating_point() else values.short()
+    return (
+        counts,
+        (pairs.receiver - first).int(),
+        (pairs.sender - first).int(),
+        # Graphs follow each other in this order too.
+        (torch.sort(pairs.sender, stable=True)[1] - start[graph]).int(),
+        values,
+        edge_row,
+        batch.node_encoding,
+    )
+
+
+def padded_batch(
+    store: GraphStore,
+    stored: StoredPairs | None,
+    numbers: Tensor,
+    capacity: Capacity,
+    encoding: Encoding,
+    dtype: torch.dtype,
+) -> tuple[GraphBatch, Ragged]:
+    """Graphs of the given numbers [G], and which nodes they are.
+
+    Pairs come from `stored`, or, where there are none, are all pairs of each graph with walks computed here.
+    """
+    if stored is None:
+        like = torch.empty(0, dtype=dtype, device=numbers.device)
+        found = members(store.node_ptr, store.edge_ptr, store.edge_index, numbers, capacity, like)
+        nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
+        pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)
+    else:
+        nodes = ragged(store.node_ptr, numbers, capacity.nodes)
+        edges = ragged(store.edge_ptr, numbers, capacity.edges)
+        edge, degree = edges.row, _degree(store, nodes, edges, capacity, dtype)
+        pairs, edge_row = _gathered(stored, nodes, edges, numbers, capacity, dtype)
+        if encoding.support == "sparse_global":
+            pairs = _with_zero_rows(pairs, stored, nodes, numbers)
+        elif encoding.name == "rrwp":
+            pairs = _with_rescaled(pairs)
+        node_encoding = stored.node_encoding[nodes.row].to(dtype)
+    batch = GraphBatch(
+        node_features=widened(store.x[nodes.row], dtype),
+        node_encoding=node_encoding,
+        degree=degree,
+        node_ptr=nodes.start,
+        pairs=pairs,
+        edge_row=edge_row,
+        edge_features=None if store.edge_attr is None else widened(store.edge_attr[edge], dtype),
+        position=None if store.pos is None else widened(store.pos[nodes.row], dtype),
+        node_filled=nodes.start[-1:],
+        node_weight=nodes.real.to(dtype),
+    )
+    return batch, nodes
+
+
+def widened(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Features as [·, columns]: integers as int64, floats in the precision of the parameters."""
+    values = values.to(dtype) if values.is_floating_point() else values.long()
+    return values.unsqueeze(-1) if values.dim() == 1 else values
+
+
+def _walked(found: Members, capacity: Capacity, steps: int, dtype: torch.dtype) -> tuple[Pairs, Tensor]:
+    """All pairs of each graph with RRWP, and the node part [N, K]."""
+    walks = walk_coordinates(found.matrix, found.sizes, found.pair_start, steps, capacity.pairs).to(dtype)
+    pairs = Pairs(
+        rowptr=found.rowptr,
+        receiver=found.receiver,
+        sender=found.sender,
+        coordinates=walks,
+        support_size=found.support_size,
+        node_graph=found.nodes.owner,
+        row_weight=found.row_weight,
+        filled=found.filled,
+        # The list by senders of a whole graph is the transpose of that by receivers.
+        sender_ptr=found.rowptr,
+        sender_rows=found.transposed,
+        sender_receiver=found.sender,
+    )
+    return _with_rescaled(pairs), walks[found.diagonal][:, 1:].contiguous()
+
+
+def _degree(store: GraphStore, nodes: Ragged, edges: Ragged, capacity: Capacity, dtype: torch.dtype) -> Tensor:
+    receiver = store.edge_index[0, edges.row].long()
+    owner = edges.owner.clamp(max=capacity.graphs - 1)
+    zeros = torch.zeros(capacity.nodes, dtype=dtype, device=receiver.device)
+    place = torch.where(edges.real, nodes.start[owner] + receiver, capacity.nodes - 1)
+    return zeros.index_add(0, place, edges.real.to(dtype))
+
+
+def _with_rescaled(pairs: Pairs) -> Pairs:
+    return replace(pairs, rescaled=pairs.coordinates * pairs.support_size[pairs.receiver].unsqueeze(-1))
+
+
+def _with_zero_rows(pairs: Pairs, stored: StoredPairs, nodes: Ragged, numbers: Tensor) -> Pairs:
+    """The sparse global form: a zero row for each graph, and one of weight 0 for the nodes of padding."""
+    assert pairs.row_weight is not None
+    sizes, graph = nodes.start.diff(), numbers.clamp(min=0)
+    count = torch.where(numbers >= 0, stored.pair_ptr[graph + 1] - stored.pair_ptr[graph], 0)
+    dtype, zero_rows = pairs.row_weight.dtype, sizes.shape[0] + 1
+    # Padding has the size 1, by which its sums may be divided.
+    size = F.pad(sizes, (0, 1), value=1)[nodes.owner].to(dtype)
+    return replace(
+        pairs,
+        coordinates=F.pad(pairs.coordinates, (0, 0, 0, zero_rows)),
+        rescaled=F.pad(pairs.coordinates * size[pairs.receiver].unsqueeze(-1), (0, 0, 0, zero_rows)),
+        support_size=size,
+        row_weight=torch.cat([pairs.row_weight, F.pad((sizes**2 - count).to(dtype), (0, 1))]),
+        graph_ptr=torch.cat([nodes.start, nodes.start.new_full((1,), nodes.row.shape[0])]),
+        # Zero rows lie behind the padding: all rows are computed, and weights say which count.
+        filled=None,
+    )
+
+
+def _gathered(
+    stored: StoredPairs, nodes: Ragged, edges: Ragged, numbers: Tensor, capacity: Capacity, dtype: torch.dtype
+) -> tuple[Pairs, Tensor]:
+    """Stored pairs of each graph, and the rows of edges [E]."""
+    rows = ragged(stored.pair_ptr, numbers, capacity.pairs)
+    first = nodes.start[rows.owner]
+    dummy = capacity.nodes - 1
+    receiver = torch.where(rows.real, first + stored.receiver[rows.row].long(), dummy)
+    sender = torch.where(rows.real, first + stored.sender[rows.row].long(), dummy)
+    node = torch.arange(capacity.nodes + 1, device=numbers.device)
+    row = torch.arange(capacity.pairs, device=numbers.device)
+    sender_rows = torch.where(rows.real, rows.start[rows.owner] + stored.sender_rows[rows.row].long(), row)
+    # Padding lies behind all real rows and belongs to the last node, which is padding itself; that node has no list,
+    # which a sum over pairs would walk along.
+    rowptr = torch.searchsorted(receiver, node).clamp(max=rows.start[-1])
+    values = stored.coordinates[rows.row]
+    edge_row = rows.start[edges.owner] + stored.edge_row[edges.row]
+    pairs = Pairs(
+        rowptr=rowptr,
+        receiver=receiver,
+        sender=sender,
+        coordinates=values.to(dtype) if values.is_floating_point() else values.long(),
+        support_size=rowptr.diff().to(dtype).clamp(min=1),
+        node_graph=nodes.owner,
+        row_weight=rows.real.to(dtype),
+        filled=rows.start[-1:],
+        sender_ptr=torch.searchsorted(sender[sender_rows], node).clamp(max=rows.start[-1]),
+        sender_rows=sender_rows,
+        sender_receiver=receiver[sender_rows],
+    )
+    return pairs, torch.where(edges.real, edge_row, capacity.pairs - 1)

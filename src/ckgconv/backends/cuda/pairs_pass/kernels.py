@@ -1,0 +1,138 @@
+"""Triton kernels of the pairs pass around its stages: moments of the input, and its gradient; and what stages share.
+
+Input gradient      ∂x = Σ_l ( γ_l ρ g_l + G_l ) - ρ w/W Σ_l γ_l ( Σg_l + x̂ Σ g_l x̂ )
+
+In a stage (`forward_stage`, `backward_stage`) a program owns one group and every S-th tile of its rows: W stays
+on chip, and sums over rows leave as S parts that the next kernel adds up, in a fixed order. So no sum needs a launch
+of its own, and runs repeat bit for bit. Programs that begin before the stage in front has ended gain nothing here: a
+stage fills the device.
+
+Rows of a tensor lie `pitch` entries apart, and what lies between the channels and the pitch is zero everywhere.
+
+Legend: L groups, R rows, K channels in, D channels out, S parts.
+"""
+
+# mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
+
+import triton
+import triton.language as tl
+
+from ckgconv.ops.tiles import (
+    TINY,
+    group_start,
+    kept,
+    merge_moments,
+    read_moments,
+    tile_moments,
+    write_parts,
+)
+
+
+@triton.jit
+def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
+    """[BLOCK_R] weights of rows; every real row counts once where none are given."""
+    if WEIGHTED:
+        return tl.load(row_weight + row, mask=real, other=0.0).to(tl.float32)
+    else:
+        return real.to(tl.float32)
+
+
+@triton.jit
+def dropped(
+    values,
+    seed,
+    row,
+    threshold,
+    factor,
+    dropped_rows,
+    SPARES: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
+    """Dropout of a tile [ROWS, COLUMNS] without its factor, which the caller has put elsewhere.
+
+    Where it SPARES some rows, those from `dropped_rows` on stay as they are, and the others have their factor here.
+    """
+    staying = kept(seed, row, threshold, ROWS, COLUMNS)
+    if SPARES:
+        return tl.where((row < dropped_rows)[:, None], tl.where(staying, values * factor, 0.0), values)
+    else:
+        return tl.where(staying, values, 0.0)
+
+
+@triton.jit
+def row_moments(
+    x,
+    parts,
+    row_weight,
+    filled,
+    splits,
+    K: tl.constexpr,
+    PITCH: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """Parts [3, S, K] of the moments of x [R, K]."""
+    split = tl.program_id(0)
+    rows = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_K)
+    total = 0.0
+    mean = tl.zeros([BLOCK_K], tl.float32)
+    squares = tl.zeros([BLOCK_K], tl.float32)
+    for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
+        row = start + tl.arange(0, BLOCK_R)
+        real = row < rows
+        weight = row_weights(row_weight, row, real, WEIGHTED)
+        place = row[:, None] * PITCH + columns[None, :]
+        values = tl.load(x + place, mask=real[:, None] & (columns < PITCH)[None, :], other=0.0).to(tl.float32)
+        more, more_mean, more_squares = tile_moments(values, weight)
+        total, mean, squares = merge_moments(total, mean, squares, more, more_mean, more_squares)
+    write_parts(parts + split * K, splits * K, K, columns, total, mean, squares)
+
+
+@triton.jit
+def input_gradient(
+    g,
+    g_sums,
+    x,
+    moments,
+    scale,
+    gx,
+    group_stride,
+    row_weight,
+    filled,
+    epsilon,
+    R,
+    groups,
+    K: tl.constexpr,
+    PITCH: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    BLOCK_R: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """∂x of one tile from g [L, R, K], which is γρ g + G here, and the sums [2, L, K]."""
+    tile = tl.program_id(0)
+    rows = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_K)
+    row = tile * BLOCK_R + tl.arange(0, BLOCK_R)
+    place = row[:, None] * PITCH + columns[None, :]
+    there = (row < rows)[:, None] & (columns < PITCH)[None, :]
+    passed = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
+    sum_g = tl.zeros([BLOCK_K], tl.float32)
+    sum_gx = tl.zeros([BLOCK_K], tl.float32)
+    if tile * BLOCK_R < rows:
+        for group in range(groups):
+            gamma = tl.load(scale + group * K + columns, mask=columns < K, other=0.0)
+            start = group_start(group, group_stride)
+            passed += tl.load(g + start + place, mask=there, other=0.0).to(tl.float32)
+            sum_g += gamma * tl.load(g_sums + group * K + columns, mask=columns < K, other=0.0)
+            sum_gx += gamma * tl.load(g_sums + (groups + group) * K + columns, mask=columns < K, other=0.0)
+        total, mean, variance = read_moments(moments, groups * K, K, columns)
+        root = 1.0 / tl.sqrt(variance + epsilon)
+        weight = row_weights(row_weight, row, row < rows, WEIGHTED)
+        share = weight[:, None] / tl.maximum(total, TINY)[None, :]
+        standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
+        passed -= share * (sum_g[None, :] + standard * sum_gx[None, :]) * root[None, :]
+    # Rows beyond the filled ones get zeros: sums over all rows may follow.
+    tl.store(gx + place, passed, mask=(row < R)[:, None] & (columns < PITCH)[None, :])

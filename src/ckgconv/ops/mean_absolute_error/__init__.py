@@ -1,0 +1,16 @@
+"""The mean absolute difference: one launch on a GPU for the few values of a batch."""
+
+from torch import Tensor
+
+from ckgconv.ops import dispatch
+from ckgconv.ops.mean_absolute_error import naive
+
+
+def absolute(prediction: Tensor, target: Tensor) -> Tensor:
+    """Scalar from two tensors of one shape."""
+    if dispatch.uses_triton(prediction):
+        from ckgconv.ops.mean_absolute_error import triton as kernels
+
+        if kernels.applies(prediction, target):
+            return kernels.absolute(prediction, target)
+    return naive.absolute(prediction, target)

@@ -1,0 +1,81 @@
+"""Names that a recipe may use, each resolved in one dictionary that installed packages can extend.
+
+    COORDINATES = Registry("pseudo-coordinate", "ckgconv.coordinates", {"rrwp": RRWP, …})
+
+The entries of this package stand in the dictionary. Others come from Python entry points of the registry's group: an
+installed package that declares `heat = "mypackage:HEAT"` under `[project.entry-points."ckgconv.coordinates"]` is found
+by the name `heat`, and imported only when that name is asked for. A name of this package cannot be replaced.
+"""
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from importlib.metadata import EntryPoint, entry_points
+from typing import Generic, TypeVar
+
+from ckgconv.checks import InputError
+
+Entry = TypeVar("Entry")
+
+
+class UnknownName(InputError, KeyError):
+    """No entry has that name."""
+
+    __str__ = Exception.__str__  # a KeyError would quote its sentence
+
+
+class Registry(Mapping[str, Entry], Generic[Entry]):
+    """Entries by name.
+
+    Args:
+        noun: what an entry is, for refusals.
+        group: of entry points through which other packages add entries.
+        entries: those of this package.
+    """
+
+    def __init__(self, noun: str, group: str, entries: Mapping[str, Entry]) -> None:
+        self.noun = noun
+        self.group = group
+        self._entries = dict(entries)
+
+    def __getitem__(self, name: str) -> Entry:
+        if name not in self._entries:
+            self._entries[name] = self._loaded(name)
+        return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in set(self)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self._entries
+        yield from (name for name in self._offered() if name not in self._entries)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def _offered(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.group)}
+
+    def _loaded(self, name: str) -> Entry:
+        point = self._offered().get(name)
+        if point is None:
+            raise UnknownName(f"There is no {self.noun} {name!r}: {nearest(name, list(self))}")
+        try:
+            entry: Entry = point.load()
+        except Exception as error:
+            raise InputError(
+                f"The {self.noun} {name!r} of the installed package {_owner(point)} cannot be imported ({error}): "
+                f"repair or remove that package."
+            ) from error
+        return entry
+
+
+def nearest(name: str, names: list[str], prefix: str = "") -> str:
+    """A hint at the end of a refusal: the nearest of the names, or all of them."""
+    near = get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean {prefix}{near[0]}?"
+    return "choose one of " + ", ".join(prefix + each for each in names) + "."
+
+
+def _owner(point: EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value

@@ -1,0 +1,5 @@
+"""Every kernel here is run with its memory accesses checked."""
+
+from triton_memory import _inside
+
+__all__ = ["_inside"]

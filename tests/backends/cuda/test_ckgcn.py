@@ -1,0 +1,144 @@
+"""A training step of the whole network by fused kernels, as on a GPU: by Triton's interpreter, on padded batches."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+from fake_streams import fake_streams
+from on_device import DEVICE, needs_triton
+from small_data import small_dataset
+
+from ckgconv.backends.cuda.schedule import overlapping
+from ckgconv.engine.captured import evaluation_work, training_work
+from ckgconv.engine.loop import predict_batch, training_step
+from ckgconv.engine.run import make_learner
+from ckgconv.engine.setup import make_fabric
+from ckgconv.engine.static import source_of
+from ckgconv.nn import CKGCN
+from ckgconv.recipes import recipe, with_value
+
+pytestmark = needs_triton
+CASES = [
+    ("zinc", ()),
+    ("zinc", ("model.support=2",)),
+    ("zinc", ("model.support=sparse_global",)),
+    ("zinc", ("model.support=sparse_global", "model.kernel.constraint=softmax")),
+    ("zinc", ("model.kernel.constraint=softmax",)),
+    ("zinc", ("model.norm=layer",)),
+    ("zinc", ("model.encoding=spd",)),
+    ("zinc", ("model.degree_scaler=coordinates",)),
+    ("mnist", ()),
+    ("cluster", ()),
+    ("peptides-func", ()),
+]
+
+
+def learner_of(name, settings, data, precision):
+    chosen = recipe(name)
+    small = ("model.width=16", "model.blocks=2", "model.steps=3", "model.node_steps=3")
+    dry = ("model.dropout=0", "model.kernel.dropout=0", "model.kernel.mlp_dropout=0")
+    for setting in (*small, *dry, *settings):
+        chosen = with_value(chosen, setting)
+    torch.manual_seed(3)
+    model = CKGCN.from_recipe(chosen).double()
+    # Both start from the same weights.
+    return make_learner(make_fabric(DEVICE, precision), model if precision == "64" else model.float(), data, chosen)
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES)
+def test_a_fused_step_is_the_plain_one(name, settings, monkeypatch):
+    follows(name, settings, "32", 1e-4, monkeypatch)
+
+
+@pytest.mark.usefixtures("bfloat16")
+@pytest.mark.parametrize("support", ["global", "sparse_global"])
+def test_a_fused_step_in_bfloat16_is_near_the_plain_one(support, monkeypatch):
+    follows("zinc", (f"model.support={support}",), "bf16", 0.02, monkeypatch)
+
+
+def test_launches_put_off_write_what_they_would_at_once(monkeypatch):
+    """Gradients are handed on before they are written: whoever copied one would copy nothing."""
+    data = small_dataset(recipe("zinc"), most=9)
+    monkeypatch.setattr("ckgconv.ops.dispatch.uses_triton", lambda x: True)
+
+    def gradients(step):
+        fused = learner_of("zinc", (), data, "32")
+        source = source_of(fused)
+        numbers = torch.tensor([2, -1, 0], device=DEVICE)
+        sample = source.sample(fused.data, numbers, source.sizes.needed(torch.tensor([[1, 2, 3]])), "train")
+        fused.model.train()
+        with step:
+            training_work(fused, sample, lambda loss: None)
+        return {name: parameter.grad.clone() for name, parameter in fused.model.named_parameters()}
+
+    at_once = gradients(nullcontext())
+    if DEVICE == "cuda":
+        step = overlapping([torch.cuda.Stream() for _ in range(4)], lambda: None)
+    else:
+        _, sides, _ = fake_streams(monkeypatch, 4)
+        step = overlapping(sides, lambda: None)
+    for name, gradient in gradients(step).items():
+        assert torch.equal(gradient, at_once[name]), name
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_blocks_have_a_mode_of_their_own(training, monkeypatch):
+    data = small_dataset(recipe("zinc"), most=9)
+    learner = learner_of("zinc", (), data, "32")
+    batch = learner.batch(torch.tensor([0, 1]))
+    learner.model.train(not training)
+    learner.model.blocks.train(training)
+    with torch.set_grad_enabled(training):
+        expected = learner.model(batch)
+    before = running(learner.model.blocks)
+    monkeypatch.setattr("ckgconv.ops.dispatch.uses_triton", lambda x: True)
+    with torch.set_grad_enabled(training):
+        found = learner.model(batch)
+    moved = any(not torch.equal(value, before[name]) for name, value in running(learner.model.blocks).items())
+    assert moved == training
+    if training:
+        found.sum().backward()
+        assert all(parameter.grad is not None for parameter in learner.model.blocks.parameters())
+        assert torch.allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+def follows(name, settings, precision, tolerance, monkeypatch):
+    """A prediction, the statistics that a step leaves behind, and the losses of two steps.
+
+    The prediction comes first. Parameters without effect in training, such as biases in front of norms, have gradients
+    of pure rounding, which Adam scales up; in evaluation they do have an effect.
+    """
+    data = small_dataset(recipe(name), most=9)
+    numbers = torch.tensor([2, -1, 0])
+    graphs = numbers[numbers >= 0]
+    plain = learner_of(name, settings, data, "64")
+    wanted = predict_batch(plain, plain.batch(graphs))
+    plain.model.train()
+    expected = [training_step(plain, graphs)]
+    statistics = running(plain.model)
+    expected.append(training_step(plain, graphs))
+
+    monkeypatch.setattr("ckgconv.ops.dispatch.uses_triton", lambda x: x.dtype != torch.float64)
+    fused = learner_of(name, settings, data, precision)
+    source = source_of(fused)
+    capacity = source.sizes.needed(torch.tensor([[1, 2, 3]]))
+    sample = source.sample(fused.data, numbers.to(DEVICE), capacity, "train")
+    found: list[torch.Tensor] = []
+    fused.model.eval()
+    evaluation_work(fused, sample, found.append)
+    predicted = found[0][: wanted.shape[0]] if data.node_targets else found[0][(numbers >= 0).to(DEVICE)]
+    # Products of an evaluation may use tf32 where training is in bfloat16.
+    near = 1e-4 if precision == "32" else 2e-3
+    assert torch.allclose(predicted.double().cpu(), wanted.cpu(), rtol=near, atol=near)
+
+    fused.model.train()
+    training_work(fused, sample, found.append)
+    for key, values in running(fused.model).items():
+        assert torch.allclose(values.double().cpu(), statistics[key].cpu(), rtol=tolerance, atol=tolerance), key
+    training_work(fused, sample, found.append)
+    assert [float(loss) for loss in found[1:]] == pytest.approx(expected, rel=tolerance)
+
+
+def running(model):
+    """Running statistics of all norms."""
+    return {name: value.clone() for name, value in model.state_dict().items() if "running" in name}

@@ -1,0 +1,59 @@
+"""Kernels that Triton's interpreter runs may touch nothing but the tensors they are given.
+
+On a GPU a load from elsewhere may find memory of the same process and go unnoticed.
+"""
+
+import numpy as np
+import pytest
+import torch
+from on_device import CUDA, HAS_TRITON
+
+
+class Guarded:
+    """The interpreter's memory, by address; every access is looked up among the tensors of the launch."""
+
+    def __init__(self, memory):
+        self.memory, self.starts, self.stops = memory, np.empty(0), np.empty(0)
+
+    def allow(self, tensors):
+        spans = {(t.untyped_storage().data_ptr(), t.untyped_storage().nbytes()) for t in tensors}
+        self.starts = np.array(sorted(start for start, _ in spans), dtype=np.uint64)
+        self.stops = np.array([start + size for start, size in sorted(spans)], dtype=np.uint64)
+
+    def check(self, pointers, mask):
+        touched = np.asarray(pointers)[np.asarray(mask)].astype(np.uint64)
+        place = np.searchsorted(self.starts, touched, side="right") - 1
+        inside = (place >= 0) & (touched < self.stops[place])
+        assert inside.all(), f"{(~inside).sum()} of {touched.size} accesses lie outside all tensors of the launch"
+
+    def load(self, pointers, mask, other, dtype):
+        self.check(pointers, mask)
+        return self.memory.load(pointers, mask, other, dtype)
+
+    def store(self, pointers, value, mask):
+        self.check(pointers, mask)
+        return self.memory.store(pointers, value, mask)
+
+    def atomic_rmw(self, operation, pointers, value, mask, order):
+        self.check(pointers, mask)
+        return self.memory.atomic_rmw(operation, pointers, value, mask, order)
+
+    def __getattr__(self, name):
+        return getattr(self.memory, name)
+
+
+@pytest.fixture(autouse=True)
+def _inside(monkeypatch):
+    if CUDA or not HAS_TRITON:
+        return
+    from triton.runtime import interpreter
+
+    guarded, prepare = Guarded(interpreter._interpreter), interpreter.GridExecutor._init_args_hst
+
+    def prepared(self, arguments, named):
+        found = prepare(self, arguments, named)
+        guarded.allow([each for each in (*found[0], *found[1].values()) if isinstance(each, torch.Tensor)])
+        return found
+
+    monkeypatch.setattr(interpreter, "_interpreter", guarded)
+    monkeypatch.setattr(interpreter.GridExecutor, "_init_args_hst", prepared)
