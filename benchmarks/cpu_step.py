@@ -16,8 +16,8 @@ from torch import Tensor
 
 from ckgconv import CKGCN, recipe
 from ckgconv.data import zinc
+from ckgconv.engine.epoch import predict_batch, training_step
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.loop import predict_batch, training_step
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 

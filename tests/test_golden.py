@@ -9,7 +9,8 @@ import torch
 from golden import Golden, observe, param_counts, recorded
 
 from ckgconv import CKGCN, recipe
-from ckgconv.engine.optim import clip_gradients, learning_rate, optimizer
+from ckgconv.engine.optim import learning_rate, optimizer
+from ckgconv.engine.step import clip_gradients
 from ckgconv.graphs import pack
 from ckgconv.pairs import row_of
 from ckgconv.pe import diagonal, rd, rrwp, rwse, spd

@@ -120,6 +120,11 @@ class GraphBatch:
     def num_graphs(self) -> int:
         return self.node_ptr.shape[0] - 1
 
+    @property
+    def edge_index(self) -> Tensor:
+        """[2, E'] the edges inside the support, receiver i above sender j."""
+        return torch.stack([self.pairs.receiver[self.edge_row], self.pairs.sender[self.edge_row]])
+
 
 for _structure in (PackedGraphs, Coordinates, Pairs, GraphBatch):
     torch.export.register_dataclass(_structure, serialized_type_name=f"ckgconv.{_structure.__name__}")

@@ -7,11 +7,11 @@ import torch
 from small_data import small_dataset
 
 from ckgconv import recipe, train
-from ckgconv.engine.captured import captured_losses, training_work
-from ckgconv.engine.loop import evaluate, training_step
+from ckgconv.engine.epoch import captured_losses, eager_step, evaluate
 from ckgconv.engine.run import Silence, make_learner
+from ckgconv.engine.samples import source_of
 from ckgconv.engine.setup import make_fabric
-from ckgconv.engine.static import source_of
+from ckgconv.engine.step import training_step
 from ckgconv.nn import CKGCN
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="captured steps need a GPU")
@@ -69,15 +69,13 @@ def follows_the_plain_path(chosen, monkeypatch):
     found = torch.tensor([loss for _, loss in captured_losses(captured)])
     score = evaluate(captured, "val")
 
-    rooms = ("nn.kernel", "nn.stack", "nn.stem", "nn.head", "engine.learner", "engine.optim")
-    for module in (*rooms, "ops.lookup", "ops.absolute", "ops.pool", "ops.convolution"):
-        monkeypatch.setattr(f"ckgconv.{module}.fused", lambda x: False)
+    monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: False)
     plain = learner_of(chosen)
     assert not plain.captures
     torch.manual_seed(1)
     graphs = plain.data.train[torch.randperm(len(plain.data.train)).to(plain.data.train.device)]
     plain.model.train()
-    expected = torch.tensor([training_step(plain, batch) for batch in graphs.split(4)])
+    expected = torch.tensor([eager_step(plain, batch) for batch in graphs.split(4)])
     assert len(found) == len(expected) == 20
     assert ((found - expected).abs() / expected.abs()).max() < 1e-4
     assert score == pytest.approx(evaluate(plain, "val"), rel=1e-3)
@@ -95,7 +93,7 @@ def test_a_captured_step_is_the_eager_one(precision):
     other.model.train()
     eager: list[torch.Tensor] = []
     for numbers in table:
-        training_work(other, source.sample(other.data, numbers, capacity, "train"), eager.append)
+        training_step(other, source.sample(other.data, numbers, capacity, "train"), eager.append)
     assert found == [float(loss) for loss in eager]
     for mine, theirs in zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True):
         assert torch.equal(mine, theirs)

@@ -5,11 +5,11 @@ import torch
 from small_data import small_dataset
 
 from ckgconv.data import load
-from ckgconv.engine.captured import evaluated_together, evaluation_work, training_work
-from ckgconv.engine.loop import predict_batch, training_step
+from ckgconv.engine.epoch import eager_step, graphs_of_evaluation, predict_batch
 from ckgconv.engine.run import make_learner
+from ckgconv.engine.samples import source_of
 from ckgconv.engine.setup import make_fabric
-from ckgconv.engine.static import source_of
+from ckgconv.engine.step import evaluation_step, training_step
 from ckgconv.engine.window import Window
 from ckgconv.nn import CKGCN
 from ckgconv.ops.convolution import naive
@@ -50,16 +50,16 @@ def test_a_padded_step_is_the_step(name, settings):
     graphs = numbers[numbers >= 0]
     capacity = source.sizes.needed(torch.tensor([[1, 2, 3, 4]]))
     for _ in range(3):
-        loss = training_step(plain, graphs)
+        loss = eager_step(plain, graphs)
         found: list[torch.Tensor] = []
-        training_work(padded, source.sample(data, numbers, capacity, "train"), found.append)
+        training_step(padded, source.sample(data, numbers, capacity, "train"), found.append)
         assert float(found[0]) == pytest.approx(loss, rel=1e-9)
     for (key, mine), theirs in zip(padded.model.state_dict().items(), plain.model.state_dict().values(), strict=True):
         assert torch.allclose(mine, theirs, rtol=1e-7, atol=1e-9), key
     padded.model.eval()
     batch = plain.batch(graphs)
     expected = predict_batch(plain, batch)
-    evaluation_work(padded, source.sample(data, numbers, capacity, "train"), found.append)
+    evaluation_step(padded, source.sample(data, numbers, capacity, "train"), found.append)
     predicted = found[1][: expected.shape[0]] if data.node_targets else found[1][numbers >= 0]
     assert torch.allclose(predicted, expected, rtol=1e-7, atol=1e-9)
 
@@ -126,8 +126,8 @@ def test_a_window_shows_what_the_data_set_holds(name):
 def test_an_evaluation_step_takes_as_many_graphs_as_fill_a_device():
     learner = learner_of("zinc", load(DataRecipe("zinc", limit=300)))
     graphs = learner.data.val
-    together = evaluated_together(learner, graphs)
-    assert 32 < together < len(graphs)
-    assert evaluated_together(learner, graphs[:40]) == 40
-    assert evaluated_together(learner, graphs[:5]) == 32
-    assert evaluated_together(learner, graphs[:0]) == 32
+    at_once = graphs_of_evaluation(learner, graphs)
+    assert 32 < at_once < len(graphs)
+    assert graphs_of_evaluation(learner, graphs[:40]) == 40
+    assert graphs_of_evaluation(learner, graphs[:5]) == 32
+    assert graphs_of_evaluation(learner, graphs[:0]) == 32

@@ -4,7 +4,6 @@ from graphs_for_tests import packed, random_edges
 from torch import nn
 from torch.nn import functional as F
 
-import ckgconv.nn.kernel as kernel_module
 from ckgconv import InputError
 from ckgconv.nn import Kernel
 from ckgconv.pairs import global_support
@@ -44,30 +43,6 @@ def test_every_group_is_the_equation(blocks):
         torch.testing.assert_close(values.stored, plain(kernel, layer, x), rtol=0, atol=1e-11)
 
 
-@pytest.mark.parametrize("norm", ["batch", "layer", "none"])
-@pytest.mark.parametrize("encode", [rrwp, sparse_rrwp])
-@pytest.mark.parametrize("training", [True, False])
-def test_batched_groups_equal_groups_in_turn(monkeypatch, norm, encode, training):
-    """What a GPU runs against what a CPU runs: values, gradients and running statistics."""
-    pairs = some_pairs(encode)
-    x = torch.randn(pairs.coordinates.shape[0], 4)
-    results = []
-    for slices in (lambda groups, device: list(range(groups)), lambda groups, device: [slice(None)]):
-        monkeypatch.setattr(kernel_module, "group_slices", slices)
-        torch.manual_seed(1)
-        kernel = Kernel(4, 5, layers=3, norm=norm).double().train(training)
-        for parameter in kernel.parameters():
-            nn.init.normal_(parameter, std=0.5)
-        rows = x.clone().requires_grad_()
-        values = kernel(rows, pairs)
-        stacked = torch.stack([psi.stored for psi in values])
-        background = torch.stack([psi.background for psi in values]).sum() if encode is sparse_rrwp else 0
-        gradients = torch.autograd.grad(stacked.sin().sum() + background, [rows, *kernel.parameters()])
-        results.append([stacked, *gradients, *kernel.buffers()])
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
-
-
 def test_dropout_spares_the_zero_rows_and_keeps_the_expectation():
     pairs = some_pairs(sparse_rrwp)
     kernel = Kernel(4, 4, blocks=1, mlp_dropout=0.5, kernel_dropout=0.5, norm="none").double()
@@ -104,44 +79,3 @@ def test_repr():
         "  (linear): GroupedLinear(2 → 3, groups=4)\n"
         ")"
     )
-
-
-@pytest.mark.parametrize("encode", [rrwp, sparse_rrwp])
-@pytest.mark.parametrize("constraint", ["none", "softmax"])
-@pytest.mark.parametrize("blocks", [0, 2])
-@pytest.mark.parametrize("training", [True, False])
-def test_passes_of_a_cpu_equal_the_modules(monkeypatch, encode, constraint, blocks, training):
-    """Values, gradients and running statistics, wherever the passes apply and where they must not."""
-    pairs = some_pairs(encode)
-    x = torch.randn(pairs.coordinates.shape[0], 4)
-    x[3] = x[0]
-    results = []
-    for applies in (True, False):
-        if not applies:
-            monkeypatch.setattr(Kernel, "runs_on_cpu", lambda self, features, pairs: False)
-        torch.manual_seed(1)
-        kernel = Kernel(4, 5, layers=3, blocks=blocks, constraint=constraint).double().train(training)
-        for parameter in kernel.parameters():
-            nn.init.normal_(parameter, std=0.5)
-        for buffer in kernel.buffers():
-            nn.init.uniform_(buffer, 0.5, 2.0)
-        rows = x.clone().requires_grad_()
-        with torch.set_grad_enabled(training):
-            stacked = torch.stack([psi.stored for psi in kernel(rows, pairs)])
-        result = [stacked, *kernel.buffers()]
-        if training:
-            result += torch.autograd.grad(stacked.sin().sum(), [rows, *kernel.parameters()])
-        results.append(result)
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
-
-
-def test_layers_in_turn_equal_a_call_and_hooks_see_them():
-    pairs = some_pairs()
-    kernel, x, seen = Kernel(4, 5, layers=3).double().eval(), torch.randn(pairs.num_pairs, 4), []
-    with torch.no_grad():
-        for one, other in zip(kernel(x, pairs), kernel.in_turn(x, pairs), strict=True):
-            torch.testing.assert_close(one.stored, other.stored)
-        kernel.register_forward_hook(lambda module, inputs, result: seen.append(result))
-        list(kernel.in_turn(x, pairs))
-    assert len(seen[0]) == 3

@@ -4,7 +4,6 @@ from graphs_for_tests import packed, random_edges
 from torch.nn import functional as F
 
 from ckgconv import InputError
-from ckgconv.nn.encoders import ConstantEncoder, LinearEncoder
 from ckgconv.nn.stem import Mix, NodeStem, PairStem
 from ckgconv.pairs import Encoding
 
@@ -44,19 +43,3 @@ def test_concatenation_is_literal():
     assert not list(Mix(4, 4, "sum", embedded=True).parameters())
     with pytest.raises(InputError, match="combine is 'product'"):
         Mix(4, 3, "product")
-
-
-@pytest.mark.parametrize("kind", [lambda: LinearEncoder(2, 4), lambda: ConstantEncoder(4)], ids=["linear", "constant"])
-def test_factors_of_edge_attributes_give_the_same_features(kind):
-    """Summed on rows before the product, positions in the same product: values and gradients stay."""
-    encoder, encoding = kind(), Encoding("rrwp", 2, 0, "global")
-    stem = PairStem(encoding, 4, position_channels=2)
-    pairs = encoding.pairs(GRAPHS, encoding.coordinates(GRAPHS, torch.float64), torch.float64)
-    row, raw, position = torch.tensor([3, 3, 7]), torch.randn(3, 2), torch.rand(6, 2)
-    parameters, pulled = [*encoder.parameters(), *stem.parameters()], torch.randn(36, 4)
-    expected = stem(pairs, DEGREE, row, encoder(raw, 3), position)
-    found = stem(pairs, DEGREE, row, encoder.factors(raw, 3), position)
-    torch.testing.assert_close(found, expected)
-    wanted = torch.autograd.grad((expected * pulled).sum(), parameters)
-    for mine, theirs in zip(torch.autograd.grad((found * pulled).sum(), parameters), wanted, strict=True):
-        torch.testing.assert_close(mine, theirs)

@@ -8,11 +8,11 @@ from ckgconv.recipes import RECIPES, recipe
 from ckgconv.tasks.losses import (
     IGNORED,
     LOSSES,
-    alone,
     binary,
     cross_entropy,
     l1,
-    only,
+    mask_targets,
+    one_process,
     weighted_binary,
     weighted_cross_entropy,
 )
@@ -69,7 +69,7 @@ def example(name, rows, seed):
 
 def value_and_gradient(name, prediction, target):
     prediction = prediction.clone().requires_grad_()
-    value = LOSSES[name](prediction, target, alone)
+    value = LOSSES[name](prediction, target, one_process)
     return value.detach(), torch.autograd.grad(value, prediction)[0]
 
 
@@ -98,7 +98,7 @@ def test_rows_that_do_not_count_are_as_if_left_out(name, rows, seed, share):
 def test_shares_of_several_processes_add_up_where_rows_do_not_count(name):
     prediction, target = example(name, 12, seed=3)
     target[::3] = torch.nan if name == "l1" else IGNORED
-    whole = LOSSES[name](prediction, target, alone)
+    whole = LOSSES[name](prediction, target, one_process)
     halves = [(prediction[:7], target[:7]), (prediction[7:], target[7:])]
     sums, shares = [], []
     # Each round knows one more sum over both processes: a later sum may depend on an earlier one.
@@ -126,14 +126,14 @@ def test_losses_have_static_shapes(name):
     # Fake tensors have no values: any shape or host value that depends on one raises.
     with FakeTensorMode(allow_non_fake_inputs=False) as mode:
         fake = [mode.from_tensor(value) for value in (prediction.requires_grad_(), target)]
-        LOSSES[name](*fake, alone).backward()
+        LOSSES[name](*fake, one_process).backward()
 
 
 def test_only_marks_the_rows_that_do_not_count():
     counts = torch.tensor([True, False])
-    assert only(torch.tensor([3, 4]), counts, "cross_entropy").tolist() == [3, IGNORED]
-    assert only(torch.tensor([[1, 0], [0, 1]]), counts, "binary").tolist() == [[1, 0], [IGNORED, IGNORED]]
+    assert mask_targets(torch.tensor([3, 4]), counts, "cross_entropy").tolist() == [3, IGNORED]
+    assert mask_targets(torch.tensor([[1, 0], [0, 1]]), counts, "binary").tolist() == [[1, 0], [IGNORED, IGNORED]]
     for target in (torch.tensor([-1.0, 4.0]), torch.tensor([-1, 4])):
-        marked = only(target, counts, "l1")
+        marked = mask_targets(target, counts, "l1")
         assert marked[0] == -1  # a value like any other
         assert marked[1].isnan()

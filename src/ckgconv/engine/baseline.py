@@ -28,11 +28,11 @@ def majority_predictor(run: Run) -> float | None:
     if run.record["metric"] not in ("accuracy", "sbm_accuracy") or known is None:
         return None
     train, test = known
-    classes = max(run.learner.outputs, 2)
+    classes = max(run.model.outputs, 2)
     frequent = torch.bincount(train[train >= 0].long(), minlength=classes).argmax()
     votes = torch.nn.functional.one_hot(frequent, classes).float()
     # One output is the logit of class 1.
-    votes = votes if run.learner.outputs > 1 else votes[1:] - 0.5
+    votes = votes if run.model.outputs > 1 else votes[1:] - 0.5
     return _score(run, votes.expand(len(test), -1), test.long())
 
 
@@ -44,6 +44,6 @@ def _targets(data: PackedDataset) -> tuple[Tensor, Tensor] | None:
 
 
 def _score(run: Run, prediction: Tensor, target: Tensor) -> float:
-    score = Score(run.record["metric"], run.learner.outputs, torch.device(target.device))
+    score = Score(run.record["metric"], run.model.outputs, torch.device(target.device))
     score.update(prediction, target)
     return score.compute()

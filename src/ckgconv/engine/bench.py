@@ -1,8 +1,8 @@
 """How fast training is: time of a step by part, of an epoch, memory, and bandwidth against that of a plain copy.
 
 On a GPU an epoch is timed as it runs, captured; parts are differences between captured steps that stop earlier. The
-batch of the next step is assembled beside the step, so its part, `data_ms`, does not add to the others. Elsewhere some
-steps are timed one after the other, and the epoch follows from their median.
+next batch is assembled concurrently, so its part, `data_ms`, does not add to the others. Elsewhere some steps are timed
+one after the other, and the epoch follows from their median.
 """
 
 import statistics
@@ -15,17 +15,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ckgconv.backends.cuda.schedule import InOrder
 from ckgconv.engine.batches import training_batches
-from ckgconv.engine.capture import Replay, Work, padded_table
-from ckgconv.engine.captured import training_replay, training_work
+from ckgconv.engine.epoch import train_epoch, training_replay
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.loop import targets, train_epoch
-from ckgconv.engine.optim import update
 from ckgconv.engine.record import device_name, peak_memory_mb
-from ckgconv.engine.static import Sample, source_of
-from ckgconv.recipe import ModelRecipe
+from ckgconv.engine.replay import Keep, Replay, Work, padded_table
+from ckgconv.engine.samples import Sample, eager_sample, source_of
+from ckgconv.engine.step import Part, step_parts, training_step
 
 COPY_BYTES = 2**28
+WARM_UPS = 2
 
 
 def measure(learner: Learner, steps: int) -> dict[str, float | int | str]:
@@ -35,36 +35,26 @@ def measure(learner: Learner, steps: int) -> dict[str, float | int | str]:
     size = min(learner.recipe.batch_size, len(learner.data.train))
     if "epoch_s" not in times:
         times["epoch_s"] = len(learner.data.train) * times["step_ms"] / 1e3 / size
-    moved = pair_traffic(learner) / times["step_ms"] / 1e6
     return {
         "device": device_name(device),
         **times,
         "graphs_per_s": len(learner.data.train) / times["epoch_s"],
         "peak_memory_mb": peak_memory_mb(device),
-        "pairs_gb_s": moved,
+        **pair_bandwidth(learner, times["step_ms"]),
         "copy_gb_s": copy_speed(device),
     }
 
 
-def pair_traffic(learner: Learner) -> float:
-    """Bytes that the pairs pass must move in a mean training step, by tensors [L, P, D] that `ops` read or write."""
-    data, model = learner.data, learner.model.recipe
+def pair_bandwidth(learner: Learner, step_ms: float) -> dict[str, float]:
+    """GB/s by the least that a mean step moves through pair tensors; nothing where the model does not count that."""
+    data = learner.data
     size = min(learner.recipe.batch_size, len(data.train))
     pairs = float(data.node_ptr.diff()[data.train].square().float().mean()) * size
     with learner.fabric.autocast():
         short = torch.is_autocast_enabled(learner.fabric.device.type)
-    item = 2 if short else next(learner.model.parameters()).itemsize
-    return passes_over_pairs(model) * pairs * model.blocks * model.width * item
-
-
-def passes_over_pairs(model: ModelRecipe) -> int:
-    """How often a tensor [L, P, D] is read or written: forward, convolution, backward."""
-    blocks = model.kernel.blocks
-    stages = 2 * blocks + 1
-    forward = stages + (stages - 1) + max(blocks - 1, 0)  # outputs, inputs but the shared first, residuals likewise
-    convolution = 3  # ψ forward and backward, its gradient
-    backward = 2 * stages + 2 * (stages - 1) + blocks + max(blocks - 1, 0) + 1 + min(blocks, 1)
-    return forward + convolution + backward
+    item = 2 if short else learner.model.dtype.itemsize
+    values = learner.model.pair_traffic
+    return {"pairs_gb_s": values * pairs * item / step_ms / 1e6} if values else {}
 
 
 def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
@@ -73,14 +63,10 @@ def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
     table = padded_table(graphs[torch.randperm(len(graphs))], learner.recipe.batch_size)[:steps]
     source = source_of(learner)
     learner.model.train()
-    parts: dict[str, Work] = {
-        "data": lambda sample, keep: keep(sample.target.float().sum()),
-        "forward": lambda sample, keep: keep(_forward(learner, sample).detach()),
-        "backward": lambda sample, keep: keep(_backward(learner, sample)),
-        "step": partial(training_work, learner),
-    }
+    works: dict[str, Work] = {"data": _assemble_only}
+    works |= {part.value: partial(training_step, learner, last=part) for part in Part}
     times = {}
-    for name, work in parts.items():
+    for name, work in works.items():
         replay = Replay(source, table, "train", work)
         replay.run(table)
         times[name] = 1e3 * _seconds(learner, partial(replay.run, table)) / table.shape[0]
@@ -90,37 +76,36 @@ def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
     training_replay(learner, padded_table(order, learner.recipe.batch_size))
     epoch = _seconds(learner, lambda: train_epoch(learner, 0, lambda count, loss: None))
     return {
-        "step_ms": times["step"],
+        "step_ms": times[Part.UPDATE],
         "data_ms": times["data"],
-        "forward_ms": times["forward"],
-        "backward_ms": times["backward"] - times["forward"],
-        "update_ms": times["step"] - times["backward"],
+        "forward_ms": times[Part.FORWARD],
+        "backward_ms": times[Part.BACKWARD] - times[Part.FORWARD],
+        "update_ms": times[Part.UPDATE] - times[Part.BACKWARD],
         "epoch_s": epoch,
     }
+
+
+def _assemble_only(sample: Sample, keep: Keep, schedule: InOrder) -> None:
+    """A step that does nothing but have the next batch assembled."""
+    keep(sample.target.float().sum())
 
 
 def _eager_times(learner: Learner, steps: int) -> dict[str, float]:
     """Median milliseconds of the parts of a step, after two steps that warm up."""
     learner.wrapped.train()
-    samples = [_timed_step(learner, graphs) for graphs in _endless(learner, steps + 2)][2:]
-    parts = [statistics.median(column) for column in zip(*samples, strict=True)]
-    names = ("data_ms", "forward_ms", "backward_ms", "update_ms")
-    return {"step_ms": statistics.median(map(sum, samples)), **dict(zip(names, parts, strict=True))}
+    batches = _endless(learner, steps + WARM_UPS)
+    samples = [_timed_step(learner, graphs) for graphs in batches][WARM_UPS:]
+    medians = [statistics.median(column) for column in zip(*samples, strict=True)]
+    names = ("data_ms", *(f"{part.value}_ms" for part in Part))
+    return {"step_ms": statistics.median(map(sum, samples)), **dict(zip(names, medians, strict=True))}
 
 
 def _timed_step(learner: Learner, graphs: Tensor) -> list[float]:
     """Milliseconds of data, forward, backward and update of one step."""
     marks = [_now(learner)]
-    batch = learner.batch(graphs)
-    prepared = learner.model.prepare(batch)
+    sample = eager_sample(learner, graphs, "train")
     marks.append(_now(learner))
-    learner.optimizer.zero_grad()
-    loss = learner.loss(learner.forward(prepared), targets(learner, batch, "train"))
-    marks.append(_now(learner))
-    learner.fabric.backward(loss)
-    marks.append(_now(learner))
-    update(learner.model, learner.optimizer, learner.recipe)
-    marks.append(_now(learner))
+    marks += [_now(learner) for _ in step_parts(learner, sample)]
     return [1e3 * (after - before) for before, after in pairwise(marks)]
 
 
@@ -132,17 +117,6 @@ def _endless(learner: Learner, count: int) -> Iterator[Tensor]:
                 return
             count -= 1
             yield graphs
-
-
-def _forward(learner: Learner, sample: Sample) -> Tensor:
-    return learner.loss(learner.forward(sample.batch), sample.target)
-
-
-def _backward(learner: Learner, sample: Sample) -> Tensor:
-    learner.optimizer.zero_grad(set_to_none=True)
-    loss = _forward(learner, sample)
-    loss.backward()
-    return loss.detach()
 
 
 def copy_speed(device: torch.device) -> float:

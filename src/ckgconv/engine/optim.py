@@ -1,4 +1,4 @@
-"""Optimiser and schedule of the published runs.
+"""Optimiser and learning rate of the published runs.
 
 AdamW on all parameters, gradient norm clipped, and a learning rate set once per epoch e:
 
@@ -6,83 +6,27 @@ AdamW on all parameters, gradient norm clipped, and a learning rate set once per
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import nn
 
-from ckgconv.backends.cuda.adamw.naive import Moments, Rates
-from ckgconv.backends.cuda.schedule import beside, together
+from ckgconv.backends.cuda.adamw.naive import Rates
 from ckgconv.ops import dispatch
 from ckgconv.recipe import TrainingRecipe
 
 # The rate of epoch 0, from which the warm-up rises.
 START = 1e-7
-# Entries that one block of a launch copies.
-PIECE = 8192
-# Tensors that one launch copies, as many as its arguments hold.
-COPIED = 64
 
 
 def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.AdamW:
     """AdamW with the recipe's rate and decay on every parameter, biases and norms included."""
     parameters = list(model.parameters())
     if dispatch.uses_triton(parameters[0]):
-        return FlatAdamW(parameters, recipe)
+        from ckgconv.backends.cuda.adamw.flat import FlatAdamW
+
+        return FlatAdamW(parameters, Rates(recipe.clip_norm, recipe.weight_decay), recipe.learning_rate)
     # One pass over each parameter and its moments; by default it is ten.
     return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
-
-
-class FlatAdamW(torch.optim.AdamW):
-    """The same on a GPU, with all parameters in one vector: an update is a few launches, and can be captured.
-
-    Parameters and moments become views of flat vectors, so state dicts and checkpoints look as ever; rate and step
-    count live on the device.
-    """
-
-    def __init__(self, parameters: list[nn.Parameter], recipe: TrainingRecipe) -> None:
-        device = parameters[0].device
-        rate = torch.tensor(recipe.learning_rate, device=device)
-        super().__init__(parameters, lr=rate, weight_decay=recipe.weight_decay, fused=True, capturable=True)
-        self.rates = Rates(recipe.clip_norm, recipe.weight_decay)
-        self.flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
-        self.gradient = torch.zeros_like(self.flat)
-        self.moments = Moments(torch.zeros_like(self.flat), torch.zeros_like(self.flat), torch.zeros((), device=device))
-        sizes = [parameter.numel() for parameter in parameters]
-        self.places = [piece for vector in self.gradient.split(sizes) for piece in vector.split(PIECE)]
-        views = zip(*(vector.split(sizes) for vector in (self.flat, *self.moments[:2])), strict=True)
-        for parameter, (values, first, second) in zip(parameters, views, strict=True):
-            parameter.data = values.view_as(parameter)
-            self.state[parameter] = {
-                "step": self.moments.step,
-                "exp_avg": first.view_as(parameter),
-                "exp_avg_sq": second.view_as(parameter),
-            }
-
-    @torch.no_grad()
-    def clipped_step(self) -> None:
-        """Clip and update in one go; a parameter that no gradient reached counts as zero."""
-        parameters = self.param_groups[0]["params"]
-        gradients = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in parameters]
-        # In pieces, each of which is a block of a few launches; a concatenation of 150 vectors takes 39 µs.
-        pieces = [piece for gradient in gradients for piece in gradient.split(PIECE)]
-        for start in range(0, len(pieces), COPIED):
-            with beside():
-                torch._foreach_copy_(self.places[start : start + COPIED], pieces[start : start + COPIED])
-        together()
-        from ckgconv.backends.cuda.adamw import triton as kernels
-
-        kernels.clipped_adamw(self.flat, self.gradient, self.moments, self.param_groups[0]["lr"], self.rates)
-
-
-def update(model: nn.Module, optimizer: Any, recipe: TrainingRecipe) -> None:
-    """Clip the gradients of a backward pass and move the parameters."""
-    inner = getattr(optimizer, "optimizer", optimizer)
-    if isinstance(inner, FlatAdamW):
-        inner.clipped_step()
-    else:
-        clip_gradients(model, recipe)
-        optimizer.step()
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -101,8 +45,3 @@ def learning_rate(epoch: int, recipe: TrainingRecipe) -> float:
         return START + epoch * (base - START) / recipe.warmup_epochs
     progress = (epoch - recipe.warmup_epochs) / max(recipe.epochs - recipe.warmup_epochs, 1)
     return low + 0.5 * (base - low) * (1 + math.cos(math.pi * progress))
-
-
-def clip_gradients(model: nn.Module, recipe: TrainingRecipe) -> torch.Tensor:
-    """Scales gradients to at most the recipe's total norm, by min(1, clip/(norm + 10⁻⁶)); returns the norm before."""
-    return nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)

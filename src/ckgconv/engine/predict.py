@@ -9,7 +9,7 @@ from torch import Tensor
 from ckgconv.checks import InputError
 from ckgconv.data.molecules import ATOM_SIZES, Featuriser
 from ckgconv.data.tables import pack_molecules, read_molecules
-from ckgconv.engine.loop import predict_batch
+from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.run import Run
 
 ZINC_TYPES = (21,)
@@ -62,11 +62,8 @@ def featuriser_of(run: Run) -> Featuriser:
 
 def embed(run: Run, batch: object) -> Tensor:
     """Pooled node states [M, D], what the head reads."""
-    model = run.model
     with torch.no_grad():
-        prepared = model.prepare(batch)
-        pooled: Tensor = model.pool(model.node_states(prepared), prepared.pairs.node_graph, prepared.node_ptr)
-    return pooled.float()
+        return run.model.embed(run.model.prepare(batch)).float()
 
 
 def _known_types(run: Run, x: object, reasons: list[str], row: int) -> bool:

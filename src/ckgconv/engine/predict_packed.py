@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.data import PackedDataset
-from ckgconv.engine.loop import predict_batch
+from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.predict import embed
 from ckgconv.engine.run import Run
 from ckgconv.tasks.metrics import classes_of
@@ -30,7 +30,7 @@ def predict_packed(
     """Predict all graphs of a data set with a trained network; `tick` hears how many graphs are done."""
     device = run.learner.fabric.device
     data = data.to(device)
-    per_node = run.recipe.model.head.pooling == "none"
+    per_node = run.model.predicts_nodes
     owners, predictions, embeddings = [], [], []
     for graphs in torch.arange(data.num_graphs, device=device).split(run.recipe.training.batch_size):
         batch = run.learner.batch(graphs, data)

@@ -16,18 +16,20 @@ import torch
 from lightning.fabric import Fabric
 from torch import Tensor
 
+from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset, load
 from ckgconv.data.tables import read_table
 from ckgconv.engine import checkpoint
+from ckgconv.engine.epoch import evaluate, train_epoch
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.loop import evaluate, train_epoch
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.record import TensorBoard, forget_memory, new_record, peak_memory_mb, read_record, write_record
 from ckgconv.engine.setup import make_fabric, seed_epoch
 from ckgconv.engine.window import fits
 from ckgconv.files import read_text, write_text
-from ckgconv.nn import CKGCN
+from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import check_recipe, from_json, to_json
 from ckgconv.recipes import recipe as recipe_of
@@ -67,7 +69,7 @@ class Run:
     best_weights: dict[str, Tensor]
 
     @property
-    def model(self) -> CKGCN:
+    def model(self) -> GraphModel:
         return self.learner.model
 
     def evaluate(self, split: str = "test") -> float:
@@ -115,7 +117,7 @@ def train(
     _check_data(data, recipe, fabric.world_size)
     forget_memory(fabric.device)
     torch.manual_seed(seed)
-    learner = make_learner(fabric, CKGCN.from_recipe(recipe), data, recipe)
+    learner = make_learner(fabric, build_model(recipe.model), data, recipe)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     record = new_record(recipe, seed, parameters, fabric.device, precision)
     run = Run(recipe, learner, record, folder, {})
@@ -134,9 +136,10 @@ def train(
     return run
 
 
-def make_learner(fabric: Fabric, model: CKGCN, data: PackedDataset, recipe: Recipe) -> Learner:
+def make_learner(fabric: Fabric, model: GraphModel, data: PackedDataset, recipe: Recipe) -> Learner:
     """Model, optimiser and data on the device of `fabric`."""
-    steps = optimizer(model.to(fabric.device), recipe.training)
+    model = accelerate(model, fabric.device)
+    steps = optimizer(model, recipe.training)
     wrapped, prepared = fabric.setup(model, steps)
     scale = unscaled()
     if recipe.training.scale_targets and data.y is not None and len(data.train):
@@ -164,7 +167,7 @@ def _opened(folder: Path, device: str, precision: str | None, data_of: Any) -> R
     recipe = read_recipe(folder / "recipe.json")
     weights, state = checkpoint.load(folder / "best")
     fabric = make_fabric(device, precision or state["record"]["precision"])
-    learner = make_learner(fabric, CKGCN.from_recipe(recipe), data_of(recipe), recipe)
+    learner = make_learner(fabric, build_model(recipe.model), data_of(recipe), recipe)
     try:
         learner.model.load_state_dict(weights)
     except RuntimeError as error:

@@ -1,8 +1,19 @@
-"""Modules with explicit arguments."""
+"""Models as equations: plain torch, no word about devices."""
 
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.conv import CKGConv, KernelConvolution
+from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.head import make_head
 from ckgconv.nn.kernel import Kernel, KernelValues
 from ckgconv.nn.norm import WeightedBatchNorm
 
-__all__ = ["CKGCN", "CKGConv", "Kernel", "KernelConvolution", "KernelValues", "WeightedBatchNorm"]
+__all__ = [
+    "CKGCN",
+    "CKGConv",
+    "GraphModel",
+    "Kernel",
+    "KernelConvolution",
+    "KernelValues",
+    "WeightedBatchNorm",
+    "make_head",
+]

@@ -1,41 +1,32 @@
-"""CKGCN: encoders, stems, the kernels of all layers in one call, blocks, head (Section 3.2.6).
+"""CKGCN: encoders, stems, the kernels of all layers, blocks, head (Section 3.2).
 
-    graph → pseudo-coordinates → support → pair stem → ψ¹ … ψᴸ → block 1 … L → head
+    h⁰ = node stem(attributes, diagonal of P)
+    e⁰ = pair stem(P, edge attributes)
+    ψˡ = kernel l (e⁰)                     of all layers, since no kernel sees node features
+    hˡ = block l (hˡ⁻¹, ψˡ),  l = 1 … L
+    ŷ  = head(pool(hᴸ))
 
 Legend: G graphs, N nodes, R rows of pairs, L blocks, D width, T outputs.
 """
 
 from collections.abc import Sequence
-from copy import copy
-from dataclasses import replace
 
-import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
-from ckgconv.backends.cuda.schedule import beside, now, together
-from ckgconv.checks import check_finite, check_floating, check_shape, require
+from ckgconv.checks import require
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.conv import KernelConvolution
-from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, Listed, Projected, TypeEncoder
-from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
+from ckgconv.nn.graph_model import GraphModel, count_parameters
+from ckgconv.nn.head import make_head
 from ckgconv.nn.kernel import GivenKernels, Kernel
-from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.nn.stack import run_blocks
 from ckgconv.nn.stem import NodeStem, PairStem
-from ckgconv.ops import dispatch
-from ckgconv.ops.dispatch import fits
-from ckgconv.ops.launch import draw_seeds
-from ckgconv.pairs import Encoding, collate
-from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
-from ckgconv.recipes import check_recipe
-from ckgconv.recipes import recipe as recipe_of
-from ckgconv.recipes.limits import check_model
+from ckgconv.ops.precision import without_autocast
+from ckgconv.recipe import ModelRecipe
 
 
-class CKGCN(nn.Module):
+class CKGCN(GraphModel):
     """The network a recipe describes.
 
     Args:
@@ -53,19 +44,12 @@ class CKGCN(nn.Module):
         torch.Size([1, 1])
     """
 
+    Recipe = ModelRecipe
+    recipe: ModelRecipe
     blocks: Sequence[CKGConvBlock]
 
     def __init__(self, recipe: ModelRecipe, kernels: Sequence[nn.Module] | None = None) -> None:
-        super().__init__()
-        check_recipe(recipe)
-        check_model(recipe)
-        self.recipe = recipe
-        self.encoding = Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
-        node_encoder = attribute_encoder(recipe.node, recipe.width)
-        require(node_encoder is not None, "node.kind is 'none': a network needs node features, choose another.")
-        assert node_encoder is not None
-        self.node_encoder = node_encoder
-        self.edge_encoder = attribute_encoder(recipe.edge, recipe.width)
+        super().__init__(recipe)
         self.node_stem = NodeStem(self.encoding.node_channels, recipe.width, recipe.combine)
         self.pair_stem = PairStem(
             self.encoding,
@@ -83,98 +67,34 @@ class CKGCN(nn.Module):
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             conv_block(recipe) for _ in range(recipe.blocks)
         )
-        self.pool = Pool(recipe.head.pooling)
-        self.head = head(recipe.head, recipe.width)
-
-    @classmethod
-    def from_recipe(cls, recipe: str | Recipe | ModelRecipe) -> "CKGCN":
-        """The paper's model for a data set ("zinc", "mnist", …), or that of any recipe."""
-        if isinstance(recipe, str):
-            recipe = recipe_of(recipe)
-        return cls(recipe.model if isinstance(recipe, Recipe) else recipe)
-
-    def reset_parameters(self) -> None:
-        parts = (self.node_encoder, self.edge_encoder, self.node_stem, self.pair_stem, self.kernel, self.head)
-        for module in (*parts, *self.blocks):
-            if module is not None:
-                module.reset_parameters()
-
-    def forward(self, data: Data | GraphBatch) -> Tensor:
-        batch = data if isinstance(data, GraphBatch) else self.prepare(data)
-        h = self.pool(self.node_states(batch), batch.pairs.node_graph, batch.node_ptr)
-        with full_precision(h.device):
-            return self.head(h.to(self.node_stem.norm.scale.dtype))
+        self.head = make_head(recipe.head, recipe.width)
 
     def node_states(self, batch: GraphBatch) -> Tensor:
-        """h^L [N, D], what the head reads."""
-        with full_precision(batch.degree.device):
-            begin = now()
-            with beside():
-                seeds = (
-                    draw_seeds(batch.degree.device, 2) if self.training and dispatch.uses_triton(batch.degree) else None
-                )
-            edge_attributes = self._edge_attributes(batch)
-            pair_features, part = self.pair_stem.with_moments(
-                batch.pairs, batch.degree, batch.edge_row, edge_attributes, batch.position
-            )
-            if part is None:
-                together()  # for the seeds; a fused stem has done so
-            # Beside all this and the kernels of all layers, and joined by `run_blocks` where blocks begin.
-            with beside(since=begin):
-                attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
-                h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled)
-        return run_blocks(self.blocks, self.kernel, h, pair_features, part, seeds, batch)
+        """hᴸ [N, D]."""
+        pairs = batch.pairs
+        with without_autocast(batch.degree):
+            e = self.pair_stem(pairs, batch.degree, batch.edge_row, self._edge_attributes(batch), batch.position)
+            attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
+            h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight)
+        for block, psi in zip(self.blocks, self.kernel(e, pairs), strict=True):
+            h = block(h, psi, pairs, batch.degree, batch.node_weight)
+        return h
 
-    def _edge_attributes(self, batch: GraphBatch) -> Tensor | Projected | Listed | None:
-        """Embedded attributes [E, D]; what they are made of on a GPU, where that is put on pairs first."""
-        encoder, edges, features = self.edge_encoder, batch.edge_row.shape[0], batch.edge_features
-        if encoder is None:
+    def _edge_attributes(self, batch: GraphBatch) -> Tensor | None:
+        """Embedded attributes of edges [E, D]."""
+        if self.edge_encoder is None:
             return None
-        if self.recipe.combine != "sum" or not dispatch.uses_triton(batch.degree):
-            return encoder(features, edges)
-        if isinstance(encoder, TypeEncoder):
-            assert features is not None
-            single = len(encoder.tables) == 1
-            return Listed(features[:, 0], encoder.tables[0].weight) if single else encoder(features, edges)
-        return encoder.factors(features, edges)  # type: ignore[arg-type]
+        return self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
 
     @property
-    def sums_in_order(self) -> bool:
-        """Whether all sums over nodes and pairs run in fused passes, which keep one order."""
-        norms = [self.kernel.norm if isinstance(self.kernel, Kernel) else None, *(b.ffn_norm for b in self.blocks)]
-        constraint = self.kernel.constraint if isinstance(self.kernel, Kernel) else None
-        passes = ("none",) if self.encoding.support == "sparse_global" else ("none", "softmax")
-        narrow = fits(self.node_stem.norm.scale, 1, self.recipe.width)
-        return narrow and constraint in passes and all(isinstance(norm, WeightedBatchNorm) for norm in norms)
-
-    @torch.compiler.disable
-    def prepare(self, data: Data) -> GraphBatch:
-        """Check the input, compute coordinates and support on the device of `data`; nothing is learned here."""
-        dtype = self.pair_stem.norm.scale.dtype
-        data = self._with_position(data, dtype)
-        batch = collate(data, self.encoding, dtype)
-        if self.recipe.position_channels:
-            batch = replace(batch, position=data.pos)
-        self.node_encoder.check("x", batch.node_features, batch.node_features.shape[0])
-        if self.edge_encoder is not None:
-            self.edge_encoder.check("edge_attr", batch.edge_features, batch.edge_row.shape[0])
-        return batch
-
-    def _with_position(self, data: Data, dtype: torch.dtype) -> Data:
-        """Superpixels: positions join the node features."""
-        channels = self.recipe.position_channels
-        if not channels:
-            return data
-        for name in ("x", "pos"):
-            require(getattr(data, name, None) is not None, f"data has no {name}: give node values and positions.")
-        x = data.x.unsqueeze(-1) if data.x.dim() == 1 else data.x
-        check_shape("pos", data.pos, (data.num_nodes, channels), "give one position per node.")
-        for name in ("x", "pos"):
-            check_floating(name, data[name], dtype)
-            check_finite(name, data[name])
-        joined = copy(data)
-        joined.x = torch.cat([x, data.pos], dim=-1)
-        return joined
+    def pair_traffic(self) -> int:
+        """Of the tensors [L, R, D] of the kernels: forward, convolution, backward."""
+        blocks = self.recipe.kernel.blocks
+        stages = 2 * blocks + 1
+        forward = stages + (stages - 1) + max(blocks - 1, 0)  # outputs, inputs but the shared first, residuals likewise
+        convolution = 3  # ψ forward and backward, its gradient
+        backward = 2 * stages + 2 * (stages - 1) + blocks + max(blocks - 1, 0) + 1 + min(blocks, 1)
+        return (forward + convolution + backward) * self.recipe.blocks * self.recipe.width
 
     def parameters_by_component(self) -> dict[str, int]:
         """Trainable parameters of each part."""
@@ -191,30 +111,7 @@ class CKGCN(nn.Module):
             "block_norms": [module for block in blocks for module in (block.convolution_norm, block.ffn_norm)],
             "head": [self.head],
         }
-        return {
-            name: sum(weight.numel() for part in parts if part is not None for weight in part.parameters())
-            for name, parts in components.items()
-        }
-
-    def extra_repr(self) -> str:
-        encoding = self.encoding
-        return f"encoding={encoding.name!r}, steps={encoding.steps}, support={encoding.support!r}"
-
-
-def full_precision(device: torch.device) -> torch.autocast:
-    """Stems and heads under autocast too: they cost little, and the raw coordinates span decades."""
-    return torch.autocast(device.type, enabled=False)
-
-
-def attribute_encoder(recipe: AttributeRecipe, width: int) -> AttributeEncoder | None:
-    """The encoder of a recipe's kind."""
-    if recipe.kind == "none":
-        return None
-    if recipe.kind == "constant":
-        return ConstantEncoder(width)
-    if recipe.kind == "linear":
-        return LinearEncoder(recipe.sizes[0], width)
-    return TypeEncoder(recipe.sizes, width, "normal" if recipe.kind == "types" else "xavier")
+        return {name: count_parameters(parts) for name, parts in components.items()}
 
 
 def grouped_kernel(recipe: ModelRecipe) -> Kernel:
@@ -237,9 +134,3 @@ def conv_block(recipe: ModelRecipe) -> CKGConvBlock:
         Depthwise(recipe.width), recipe.width, degree_scaler=recipe.degree_scaler == "output"
     )
     return CKGConvBlock(convolution, recipe.width, recipe.norm, recipe.dropout)
-
-
-def head(recipe: HeadRecipe, width: int) -> PyramidHead | NormalisedHead:
-    """The head of a recipe's kind."""
-    kind = PyramidHead if recipe.kind == "pyramid" else NormalisedHead
-    return kind(width, recipe.outputs, recipe.layers)

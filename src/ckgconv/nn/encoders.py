@@ -10,27 +10,14 @@ Legend: M rows (nodes or edges), F attribute columns, D width.
 from collections.abc import Sequence
 from functools import reduce
 from operator import add
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from ckgconv.checks import check_finite, check_floating, check_index, check_shape, require
 from ckgconv.ops.lookup import lookup
-
-
-class Projected(NamedTuple):
-    """Embedded attributes X Wᵀ [M, D] as their factors: sums of rows may be taken before the product."""
-
-    features: Tensor  # X [M, K]
-    matrix: Tensor  # W [D, K]
-
-
-class Listed(NamedTuple):
-    """Embedded attributes T[a] [M, D] as table and index: rows may be looked up where they are placed."""
-
-    types: Tensor  # a [M]
-    table: Tensor  # T [V, D]
+from ckgconv.recipe import AttributeRecipe
 
 
 class TypeEncoder(nn.Module):
@@ -95,12 +82,6 @@ class LinearEncoder(nn.Module):
     def forward(self, attributes: Tensor, rows: int) -> Tensor:
         return self.linear(attributes)
 
-    def factors(self, attributes: Tensor, rows: int) -> Projected:
-        """[a ‖ 1] and [W ‖ b]."""
-        ones = attributes.new_ones(rows, 1)
-        matrix = torch.cat([self.linear.weight, self.linear.bias.unsqueeze(-1)], dim=1)
-        return Projected(torch.cat([attributes, ones], dim=1), matrix)
-
 
 class ConstantEncoder(nn.Module):
     """One learned vector, whatever the attributes: [M, ·] → [M, D]."""
@@ -119,9 +100,16 @@ class ConstantEncoder(nn.Module):
     def forward(self, attributes: Tensor | None, rows: int) -> Tensor:
         return self.vector.expand(rows, -1)
 
-    def factors(self, attributes: Tensor | None, rows: int) -> Projected:
-        """1 and the vector."""
-        return Projected(self.vector.new_ones(rows, 1), self.vector.unsqueeze(-1))
-
 
 AttributeEncoder = TypeEncoder | LinearEncoder | ConstantEncoder
+
+
+def attribute_encoder(recipe: AttributeRecipe, width: int) -> AttributeEncoder | None:
+    """The encoder of a recipe's kind; None where attributes are not read."""
+    if recipe.kind == "none":
+        return None
+    if recipe.kind == "constant":
+        return ConstantEncoder(width)
+    if recipe.kind == "linear":
+        return LinearEncoder(recipe.sizes[0], width)
+    return TypeEncoder(recipe.sizes, width, "normal" if recipe.kind == "types" else "xavier")

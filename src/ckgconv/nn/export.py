@@ -1,6 +1,6 @@
 """Export of an evaluation model, with free numbers of nodes, edges, pairs and graphs.
 
-The exported program takes what `CKGCN.prepare` returns: coordinates and support are found by data-dependent steps
+The exported program takes what `GraphModel.prepare` returns: coordinates and support are found by data-dependent steps
 that stay outside, the network itself is one static graph of tensor operations.
 """
 
@@ -13,10 +13,10 @@ from torch.export import Dim, ExportedProgram
 from torch_geometric.data import Data
 
 from ckgconv.graphs import GraphBatch
-from ckgconv.nn.ckgcn import CKGCN
+from ckgconv.nn.graph_model import GraphModel
 
 
-def export_model(model: CKGCN, example: Data) -> ExportedProgram:
+def export_model(model: GraphModel, example: Data) -> ExportedProgram:
     """`torch.export` of the model in evaluation mode; `example` shows the attributes, its sizes stay free.
 
     Example:

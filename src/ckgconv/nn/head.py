@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
-from ckgconv.ops import dispatch
 from ckgconv.ops.pool import pool
+from ckgconv.recipe import HeadRecipe
 
 Pooling = Literal["sum", "mean", "none"]
 
@@ -56,12 +56,6 @@ class PyramidHead(nn.Module):
             linear.reset_parameters()
 
     def forward(self, x: Tensor) -> Tensor:
-        if dispatch.uses_triton(x):
-            from ckgconv.backends.cuda.head import triton as kernels
-
-            fields = [field for linear in self.linears for field in (linear.weight, linear.bias)]
-            if kernels.applies(x, fields):
-                return kernels.pyramid(x, fields)
         *hidden, last = self.linears
         for linear in hidden:
             x = F.gelu(linear(x))
@@ -88,3 +82,9 @@ class NormalisedHead(nn.Module):
         for linear in hidden:
             x = F.normalize(torch.relu(linear(x)), dim=-1, eps=1e-12)
         return last(x)
+
+
+def make_head(recipe: HeadRecipe, width: int) -> PyramidHead | NormalisedHead:
+    """The head of a recipe's kind."""
+    kind = PyramidHead if recipe.kind == "pyramid" else NormalisedHead
+    return kind(width, recipe.outputs, recipe.layers)

@@ -3,9 +3,7 @@
 BatchNorm with a weight per row: one module for padding (weight 0), for the zero row of the sparse global support
 (weight = number of pairs it stands for), and for ordinary rows (weight 1, equal to `torch.nn.BatchNorm1d`).
 
-A module holds the parameters of L groups (layers) as rows; `group` selects one group (an index, x is [R, D]) or all
-of them at once (a slice, x is [L, R, D]). Where all groups read the same input, `standardise` runs once for all and
-`finish` adds what differs.
+A module holds the parameters and statistics of L groups (layers) as rows; `group` is the number of the one that acts.
 
 Legend: L groups, R rows, D channels.
 """
@@ -18,10 +16,9 @@ from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
 from ckgconv.ops.all_reduce import several_processes
-from ckgconv.ops.batch_norm import affine, weighted_batch_norm
+from ckgconv.ops.batch_norm import weighted_batch_norm
 
 NormName = Literal["batch", "layer", "none"]
-Group = int | slice
 
 
 class WeightedBatchNorm(nn.Module):
@@ -37,7 +34,7 @@ class WeightedBatchNorm(nn.Module):
         skewed: whether the rows are raw coordinates, whose statistics need pairwise sums: the library's kernel takes
             one running float32 sum, which over 10⁵ such rows keeps three digits only.
 
-    Shapes: x [R, D] or [L, R, D], row_weight [R] → like x.
+    Shapes: x [R, D], row_weight [R] → [R, D].
     """
 
     running_mean: Tensor
@@ -71,51 +68,37 @@ class WeightedBatchNorm(nn.Module):
         nn.init.constant_(self.scale, self.initial_scale)
         nn.init.zeros_(self.shift)
 
-    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: Group = 0) -> Tensor:
-        if isinstance(group, int) and (not self.training or self._plain(x, row_weight)):
-            return self._native(x, group)
-        if not self.training:
-            factor = self.scale[group] * torch.rsqrt(self.running_variance[group] + self.epsilon)
-            return affine(x - self.running_mean[group].unsqueeze(-2), factor, self.shift[group])
-        return self._normalise(x, row_weight, self.scale[group], self.shift[group], group)
-
-    def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor:
-        """Statistics of x [R, D] taken once for all groups; in evaluation each group has its own, so x itself."""
-        if not self.training:
+    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
+        if not self.training or self._weights_rows_alike(x, row_weight):
+            return self._unweighted(x, group)
+        if x.shape[0] == 0:
             return x
-        ones = torch.ones_like(self.running_mean[0])
-        return self._normalise(x, row_weight, ones, torch.zeros_like(ones), slice(None))
+        scale, shift = self.scale[group], self.shift[group]
+        y, mean, variance, total = weighted_batch_norm(x, row_weight, scale, shift, self.epsilon)
+        self._track(group, mean, variance, total)
+        return y
 
-    def finish(self, standardised: Tensor, group: Group) -> Tensor:
-        """What `standardise` left to do for one group or for all: [R, D] → [R, D] or [L, R, D]."""
-        if not self.training:
-            return self.forward(standardised, None, group)
-        return affine(standardised, self.scale[group], self.shift[group])
+    def _weights_rows_alike(self, x: Tensor, row_weight: Tensor | None) -> bool:
+        """Whether torch's own batch norm takes the statistics of the batch as exactly."""
+        return not self.skewed and row_weight is None and x.shape[0] > 1 and not several_processes()
 
-    def _plain(self, x: Tensor, row_weight: Tensor | None) -> bool:
-        """Whether the library's fused kernel may take the statistics of the batch."""
-        return not self.skewed and row_weight is None and x.shape[-2] > 1 and not several_processes()
-
-    def _native(self, x: Tensor, group: int) -> Tensor:
-        """The library's fused kernel: same equation, one pass over the memory."""
+    def _unweighted(self, x: Tensor, group: int) -> Tensor:
+        """The same equation by torch's batch norm, in one pass over the memory."""
         mean, variance = self.running_mean[group], self.running_variance[group]
         scale, shift = self.scale[group], self.shift[group]
         return F.batch_norm(x, mean, variance, scale, shift, self.training, self.momentum, self.epsilon)
 
-    def _normalise(self, x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, tracked: Group) -> Tensor:
-        if x.shape[-2] == 0:
-            return x
-        y, mean, variance, total = weighted_batch_norm(x, row_weight, scale, shift, self.epsilon)
-        with torch.no_grad():
-            momentum = self.momentum * (total > 0)
-            unbiased = variance * (total / (total - 1).clamp(min=1))
-            self.running_mean[tracked] = torch.lerp(self.running_mean[tracked], mean, momentum)
-            self.running_variance[tracked] = torch.lerp(self.running_variance[tracked], unbiased, momentum)
-        return y
+    @torch.no_grad()
+    def _track(self, group: int, mean: Tensor, variance: Tensor, total: Tensor) -> None:
+        """Running statistics move towards those of the batch."""
+        momentum = self.momentum * (total > 0)
+        unbiased = variance * (total / (total - 1).clamp(min=1))
+        self.running_mean[group] = torch.lerp(self.running_mean[group], mean, momentum)
+        self.running_variance[group] = torch.lerp(self.running_variance[group], unbiased, momentum)
 
     @property
     def running(self) -> tuple[Tensor, Tensor]:
-        """Running mean and variance [groups, D], which fused passes move by themselves."""
+        """Running mean and variance [groups, D]."""
         return self.running_mean, self.running_variance
 
     def extra_repr(self) -> str:
@@ -138,14 +121,8 @@ class GroupedLayerNorm(nn.Module):
         nn.init.ones_(self.scale)
         nn.init.zeros_(self.shift)
 
-    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: Group = 0) -> Tensor:
-        return self.finish(self.standardise(x), group)
-
-    def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor:
-        return F.layer_norm(x, (self.channels,), eps=self.epsilon)
-
-    def finish(self, standardised: Tensor, group: Group) -> Tensor:
-        return affine(standardised, self.scale[group], self.shift[group])
+    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
+        return F.layer_norm(x, (self.channels,), self.scale[group], self.shift[group], self.epsilon)
 
     def extra_repr(self) -> str:
         return f"{self.channels}, groups={self.groups}"
@@ -160,14 +137,8 @@ class NoNorm(nn.Module):
     def reset_parameters(self) -> None:
         """Nothing to reset."""
 
-    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: Group = 0) -> Tensor:
+    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
         return x
-
-    def standardise(self, x: Tensor, row_weight: Tensor | None = None) -> Tensor:
-        return x
-
-    def finish(self, standardised: Tensor, group: Group) -> Tensor:
-        return standardised
 
 
 def make_norm(name: NormName, channels: int, groups: int = 1) -> WeightedBatchNorm | GroupedLayerNorm | NoNorm:

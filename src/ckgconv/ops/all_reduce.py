@@ -9,7 +9,7 @@ def several_processes() -> bool:
     return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
 
 
-def total(value: Tensor) -> Tensor:
+def all_reduce(value: Tensor) -> Tensor:
     """The sum of `value` over all processes; `value` itself where there is one. Carries no gradient."""
     if not several_processes():
         return value

@@ -6,8 +6,8 @@
     cuda     float32    Triton: fp32, tf32 where torch's float32 products may use it, bf16 under autocast;
                         plain torch below compute capability 8.0, and for tensors that do not fit (`fits`)
 
-Callers write `dispatch.uses_triton(x)`, never a name of their own for it, so that a test can replace the rule here once
-and run every kernel by Triton's interpreter.
+Callers write `dispatch.uses_triton(x)`, never a name of their own for it, so that a test can replace `runs_triton` here
+once and run every kernel by Triton's interpreter.
 """
 
 import importlib.util
@@ -25,9 +25,14 @@ WIDE_BYTES, EXACT_WIDE_BYTES = 114_688, 196_608
 OLDEST_CAPABILITY = (8, 0)  # the first with tf32
 
 
+def runs_triton(device: torch.device) -> bool:
+    """Whether Triton kernels run on a device."""
+    return device.type == "cuda" and has_triton() and multiplies_tf32(device)
+
+
 def uses_triton(x: Tensor) -> bool:
     """Whether an operation on x runs as a Triton kernel."""
-    return x.is_cuda and x.dtype in (torch.float32, torch.bfloat16) and has_triton() and multiplies_tf32(x.device)
+    return x.dtype in (torch.float32, torch.bfloat16) and runs_triton(x.device)
 
 
 def fits(x: Tensor, rows: int, channels: int) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.checks import require
+from ckgconv.checks import InputError, require
 from ckgconv.data import load
 from ckgconv.engine.run import Run, open_network
 from ckgconv.graphs import pack
@@ -52,7 +52,7 @@ def kernels(options: Options) -> Report:
     require(run.recipe.model.support == "global", "The run's support is not the whole graph: give one with 'global'.")
     graphs = data.test[:MOLECULES]
     shares = negative_shares(run, [data.batch(graph.view(1)) for graph in graphs])
-    shown = kernels_of(run.model, data.batch(graphs[:1]))
+    shown = kernels_of(network_of(run), data.batch(graphs[:1]))
     share = float(torch.tensor(shares).mean())
     title = f"Learned kernels have both signs: {100 * share:.0f} % of the coefficients are negative"
     return Report(
@@ -67,6 +67,13 @@ def kernels(options: Options) -> Report:
         values={"negative_share": shares, "molecules": len(graphs)},
         seeds=(int(run.record["seed"]),),
     )
+
+
+def network_of(run: Run) -> CKGCN:
+    """The run's network, which has kernels to draw."""
+    if not isinstance(run.model, CKGCN):
+        raise InputError(f"The run's model is a {type(run.model).__name__}, which has no kernels ψ: give another run.")
+    return run.model
 
 
 @torch.no_grad()
@@ -93,7 +100,7 @@ def layer_kernels(model: CKGCN, data: Data) -> Tensor:
 
 def negative_shares(run: Run, molecules: list[Data]) -> list[float]:
     """Share of negative coefficients of each layer, over all pairs, channels and molecules."""
-    counts = [(layer_kernels(run.model, each) < 0).flatten(1).double() for each in molecules]
+    counts = [(layer_kernels(network_of(run), each) < 0).flatten(1).double() for each in molecules]
     return torch.cat(counts, dim=1).mean(1).tolist()
 
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ckgconv.ops.mean_absolute_error import absolute
+from ckgconv.ops.mean_absolute_error import mean_absolute_error
 from ckgconv.ops.mean_absolute_error.naive import known_difference
 
 # The class or label of a row that does not count; a value that does not count is NaN.
@@ -31,27 +31,27 @@ Total = Callable[[Tensor], Tensor]
 Loss = Callable[[Tensor, Tensor, Total], Tensor]
 
 
-def alone(value: Tensor) -> Tensor:
+def one_process(value: Tensor) -> Tensor:
     """The total over one process."""
     return value
 
 
-def l1(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
+def l1(prediction: Tensor, target: Tensor, total: Total = one_process) -> Tensor:
     """[M, T] and [M, T] or [M] → scalar."""
     target = target.reshape(prediction.shape).to(prediction.dtype)
-    if total is alone:
-        return absolute(prediction, target)
+    if total is one_process:
+        return mean_absolute_error(prediction, target)
     summed, count = known_difference(prediction, target)
     return summed / _at_least_one(total(count))
 
 
-def cross_entropy(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
+def cross_entropy(prediction: Tensor, target: Tensor, total: Total = one_process) -> Tensor:
     """[M, T] and classes [M] → scalar."""
     counts = target >= 0
     return _summed_cross_entropy(prediction, target, counts) / _at_least_one(total(counts.sum()))
 
 
-def weighted_cross_entropy(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
+def weighted_cross_entropy(prediction: Tensor, target: Tensor, total: Total = one_process) -> Tensor:
     """[M, T] and classes [M] → scalar."""
     counts = target >= 0
     weights = class_weights(target, prediction.shape[1], prediction.dtype, total)
@@ -60,7 +60,7 @@ def weighted_cross_entropy(prediction: Tensor, target: Tensor, total: Total = al
     return _summed_cross_entropy(prediction, target, counts, weights) / scale
 
 
-def weighted_binary(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
+def weighted_binary(prediction: Tensor, target: Tensor, total: Total = one_process) -> Tensor:
     """One logit [M, 1] and classes [M] in {0, 1} → scalar."""
     counts = target >= 0
     weights = _row_weights(class_weights(target, 2, prediction.dtype, total), target, counts)
@@ -69,7 +69,7 @@ def weighted_binary(prediction: Tensor, target: Tensor, total: Total = alone) ->
     return terms / _at_least_one(total(counts.sum()))
 
 
-def binary(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
+def binary(prediction: Tensor, target: Tensor, total: Total = one_process) -> Tensor:
     """Logits [M, T] and labels [M, T] → scalar."""
     target = target.reshape(prediction.shape).to(prediction.dtype)
     known = target >= 0  # false for NaN
@@ -78,7 +78,7 @@ def binary(prediction: Tensor, target: Tensor, total: Total = alone) -> Tensor:
     return terms.sum() / _at_least_one(total(known.sum()))
 
 
-def only(target: Tensor, counts: Tensor, loss: str) -> Tensor:
+def mask_targets(target: Tensor, counts: Tensor, loss: str) -> Tensor:
     """Targets [M] or [M, T] of which only the rows `counts` [M] count: the others become NaN, or class -1.
 
     A regression of whole numbers becomes one of values, since -1 may be one of them.
@@ -89,7 +89,7 @@ def only(target: Tensor, counts: Tensor, loss: str) -> Tensor:
     return target.where(counts.view(-1, *[1] * (target.dim() - 1)), nothing)
 
 
-def class_weights(target: Tensor, classes: int, dtype: torch.dtype, total: Total = alone) -> Tensor:
+def class_weights(target: Tensor, classes: int, dtype: torch.dtype, total: Total = one_process) -> Tensor:
     """[T] (V - V_c)/V; an absent class has weight 0."""
     # Not bincount, whose size a device would have to report to the host.
     numbers = torch.arange(classes, device=target.device)

@@ -1,16 +1,23 @@
-"""The pairs pass of a CPU against its equation: output, running statistics and every gradient."""
+"""The passes of a CPU against `nn.kernel`: values, running statistics and every gradient."""
+
+import copy
 
 import pytest
 import torch
+from graphs_for_tests import packed, random_edges
+from torch import nn
 from torch.autograd import gradcheck
+from torch.func import functional_call
 
-from ckgconv.backends.cpu.memory import Memory
-from ckgconv.backends.cpu import kernel_mlp as cpu
-from ckgconv.backends.cuda.pairs_pass import naive
-from ckgconv.backends.cuda.pairs_pass.naive import Stage
-from ckgconv.ops.dropout import packed
+from ckgconv.backends import accelerate, plain
+from ckgconv.backends.cpu import kernel_mlp
+from ckgconv.backends.cpu.kernel import CPUKernel
+from ckgconv.backends.stages import Stage, by_layer, stages_of
+from ckgconv.graphs import Pairs
+from ckgconv.nn import Kernel
+from ckgconv.pairs import global_support
+from ckgconv.pe import rrwp, sparse_rrwp
 
-EPSILON, MOMENTUM = 1e-5, 0.1
 SHAPES = [
     (150, 20, 20, 2, 0.0, 0.0),
     (71, 16, 9, 1, 0.1, 0.5),
@@ -21,116 +28,126 @@ SHAPES = [
 ]
 
 
-def drawn_stages(width, channels, blocks):
-    """Of one layer."""
-    widths = [(width, width)] * (2 * blocks) + [(channels, width)]
-    return [
-        Stage(
-            *(
-                field.double().requires_grad_()
-                for field in (
-                    1 + 0.2 * torch.randn(inner),
-                    0.2 * torch.randn(inner),
-                    torch.randn(outer, inner) / inner**0.5,
-                    torch.randn(outer),
-                )
-            )
-        )
-        for outer, inner in widths
-    ]
+def all_stored(rows):
+    """Pairs of which only the number matters to a kernel."""
+    nothing = torch.zeros(rows, dtype=torch.int64)
+    pointer, one = torch.tensor([0, rows]), torch.zeros(1, dtype=torch.int64)
+    return Pairs(pointer, nothing, nothing, torch.zeros(rows, 1), torch.tensor([float(rows)]), one, None)
 
 
-def started(stages):
-    return [(torch.zeros_like(stage.scale).detach(), torch.ones_like(stage.scale).detach()) for stage in stages]
+def some_pairs(encode=rrwp):
+    graphs = packed((6, random_edges(6, 7, 1)), (9, random_edges(9, 10, 2)))
+    return global_support(graphs, encode(graphs, 3, dtype=torch.float64))
 
 
-def trained(x, stages, running, mlp_dropout, kernel_dropout, memory):
-    statistics = [each.unsqueeze(0) for each in running[0]]
-    shared = cpu.share(x.detach(), statistics, MOMENTUM, EPSILON, memory, len(stages))
-    return cpu.kernel_mlp(x, stages, shared, running, MOMENTUM, mlp_dropout, kernel_dropout, EPSILON)
+def drawn_kernel(width, channels, blocks, layers=2, **options):
+    kernel = Kernel(width, channels, layers=layers, blocks=blocks, **options).double()
+    for parameter in kernel.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    for buffer in kernel.buffers():
+        nn.init.uniform_(buffer, 0.5, 2.0)
+    return kernel
 
 
-def expected_of(x, stages, mlp_dropout, kernel_dropout):
-    """The equation with the masks that the generator gives in the same order."""
-    last = len(stages) - 1
-
-    def drop(values, number):
-        return packed.dropout(values, kernel_dropout if number == last else mlp_dropout)
-
-    grouped = [Stage(*(field.unsqueeze(0) for field in stage)) for stage in stages]
-    psi, moments = naive.kernel_mlp(x, grouped, None, drop, EPSILON)
-    return psi.squeeze(0), moments
+def both(kernel, x, pairs):
+    """ψ of all layers, statistics, and gradients where the kernel trains, of the module and of the passes."""
+    for each in (kernel, accelerate(copy.deepcopy(kernel), "cpu")):
+        torch.manual_seed(5)
+        rows = x.clone().requires_grad_()
+        with torch.set_grad_enabled(kernel.training):
+            psi = torch.stack([values.stored for values in each(rows, pairs)])
+        results = [psi, *each.buffers()]
+        if kernel.training:
+            results += torch.autograd.grad(psi.sin().sum(), [rows, *each.parameters()])
+        yield each, results
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_forward_and_backward(shape):
-    rows, width, channels, blocks, *dropouts = shape
-    stages, running = drawn_stages(width, channels, blocks), None
-    x = (2 * torch.randn(rows, width).double() + 1).requires_grad_()
-    running, inputs = started(stages), [x, *(field for stage in stages for field in stage)]
-    torch.manual_seed(5)
-    psi = trained(x, stages, running, *dropouts, Memory())
-    torch.manual_seed(5)
-    expected, moments = expected_of(x, stages, *dropouts)
-    torch.testing.assert_close(psi, expected, rtol=0, atol=1e-11)
-    for (mean, variance), (total, batch_mean, batch_variance) in zip(running, moments.squeeze(2), strict=True):
-        torch.testing.assert_close(mean, MOMENTUM * batch_mean, rtol=0, atol=1e-12)
-        unbiased = batch_variance * total / (total - 1)
-        torch.testing.assert_close(variance, 1 - MOMENTUM + MOMENTUM * unbiased, rtol=0, atol=1e-11)
-    pulled = torch.randn_like(psi)
-    found, wanted = (torch.autograd.grad((each * pulled).sum(), inputs) for each in (psi, expected))
-    for mine, theirs in zip(found, wanted, strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-10)
+def test_training_is_the_module(shape):
+    rows, width, channels, blocks, mlp_dropout, kernel_dropout = shape
+    kernel = drawn_kernel(width, channels, blocks, mlp_dropout=mlp_dropout, kernel_dropout=kernel_dropout)
+    x = 2 * torch.randn(rows, width).double() + 1
+    (module, expected), (passes, found) = both(kernel, x, all_stored(rows))
+    assert type(module) is Kernel
+    assert type(passes) is CPUKernel
+    assert passes.applies(x, all_stored(rows))
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("encode", [rrwp, sparse_rrwp])
+@pytest.mark.parametrize("constraint", ["none", "softmax", "softplus"])
+@pytest.mark.parametrize("blocks", [0, 2])
+@pytest.mark.parametrize("training", [True, False])
+def test_wherever_the_passes_apply_and_where_they_must_not(encode, constraint, blocks, training):
+    pairs = some_pairs(encode)
+    x = torch.randn(pairs.coordinates.shape[0], 4).double()
+    x[3] = x[0]
+    kernel = drawn_kernel(4, 5, blocks, 3, constraint=constraint).train(training)
+    (_, expected), (_, found) = both(kernel, x, pairs)
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
 
 
 def test_gradients():
-    stages = drawn_stages(3, 2, 1)
+    kernel = accelerate(drawn_kernel(3, 2, 1, 1, mlp_dropout=0.2, kernel_dropout=0.5), "cpu")
     x = torch.randn(7, 3, dtype=torch.float64, requires_grad=True)
+    names, values = zip(*kernel.named_parameters(), strict=True)
 
-    def run(values, *fields):
+    def run(rows, *parameters):
         torch.manual_seed(1)
-        own = [Stage(*fields[start : start + 4]) for start in range(0, len(fields), 4)]
-        return trained(values, own, started(own), 0.2, 0.5, Memory())
+        (psi,) = functional_call(kernel, dict(zip(names, parameters, strict=True)), (rows, all_stored(7)))
+        return psi.stored
 
-    assert gradcheck(run, (x, *(field for stage in stages for field in stage)))
+    assert gradcheck(run, (x, *values))
 
 
 def test_graphs_that_live_at_once_do_not_share_memory():
-    stages, memory = drawn_stages(8, 8, 2), Memory()
+    kernel = accelerate(drawn_kernel(8, 8, 2, 1), "cpu")
     x = torch.randn(40, 8, dtype=torch.float64, requires_grad=True)
-    first = trained(x, stages, started(stages), 0.0, 0.0, memory)
-    wanted = torch.autograd.grad(first.sin().sum(), x, retain_graph=True)[0]
-    trained(5 + 3 * x, stages, started(stages), 0.0, 0.0, memory)
-    torch.testing.assert_close(torch.autograd.grad(first.sin().sum(), x)[0], wanted)
+    (first,) = kernel(x, all_stored(40))
+    wanted = torch.autograd.grad(first.stored.sin().sum(), x, retain_graph=True)[0]
+    list(kernel(5 + 3 * x, all_stored(40)))
+    torch.testing.assert_close(torch.autograd.grad(first.stored.sin().sum(), x)[0], wanted)
 
 
 @pytest.mark.parametrize("blocks", [0, 1, 2])
 @pytest.mark.parametrize("rows_at_once", [7, 40, 99])
-def test_evaluation_takes_given_moments(monkeypatch, blocks, rows_at_once):
-    monkeypatch.setattr(cpu, "EVALUATED_ROWS", rows_at_once)
-    stages = drawn_stages(16, 9, blocks)
+def test_evaluation_in_pieces(monkeypatch, blocks, rows_at_once):
+    monkeypatch.setattr(kernel_mlp, "EVALUATED_ROWS", rows_at_once)
     x = torch.randn(40, 16, dtype=torch.float64)
-    with torch.no_grad():
-        expected, moments = expected_of(x, stages, 0.0, 0.0)
-        running = [(mean, variance) for _, mean, variance in moments.squeeze(2)]
-        psi = cpu.evaluated_kernel_mlp(x, cpu.folded(stages, running, EPSILON), cpu.share_rooms(x, Memory()))
-    torch.testing.assert_close(psi, expected, rtol=0, atol=1e-12)
+    (_, expected), (_, found) = both(drawn_kernel(16, 9, blocks).eval(), x, all_stored(40))
+    torch.testing.assert_close(found[0], expected[0], rtol=0, atol=1e-11)
 
 
 def test_all_layers_fold_as_each_does():
-    layers = [drawn_stages(16, 9, 2) for _ in range(3)]
-    running = [[(torch.randn(16).double(), torch.rand(16).double()) for _ in stages] for stages in layers]
-    together = [Stage(*map(torch.stack, zip(*each, strict=True))) for each in zip(*layers, strict=True)]
-    moments = [tuple(map(torch.stack, zip(*each, strict=True))) for each in zip(*running, strict=True)]
-    found = cpu.folded(together, moments, EPSILON)
-    for number, (stages, own) in enumerate(zip(layers, running, strict=True)):
-        for mine, theirs in zip(found, cpu.folded(stages, own, EPSILON), strict=True):
+    stages, running = stages_of(drawn_kernel(16, 9, 2, 3))
+    found = kernel_mlp.folded(stages, running, 1e-5)
+    for number, own in enumerate(by_layer(stages)):
+        own_running = [(mean[number], variance[number]) for mean, variance in running]
+        for mine, theirs in zip(found, kernel_mlp.folded(own, own_running, 1e-5), strict=True):
+            assert isinstance(mine, Stage)
             for field, wanted in zip(mine, theirs, strict=True):
                 torch.testing.assert_close(field[number], wanted)
+
+
+def test_hooks_see_all_layers():
+    kernel, seen = accelerate(drawn_kernel(4, 5, 1, 3).eval(), "cpu"), []
+    kernel.register_forward_hook(lambda module, inputs, result: seen.append(result))
+    with torch.no_grad():
+        list(kernel(torch.randn(9, 4).double(), all_stored(9)))
+    assert len(seen[0]) == 3
+
+
+def test_what_was_accelerated_becomes_plain_again():
+    kernel = drawn_kernel(4, 5, 1)
+    before = {name: value.clone() for name, value in kernel.state_dict().items()}
+    assert type(plain(accelerate(kernel, "cpu"))) is Kernel
+    assert all(torch.equal(value, before[name]) for name, value in kernel.state_dict().items())
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 7, 64])
 def test_sums_by_thread(rows):
     one, other = torch.randn(rows, 3, dtype=torch.float64), torch.randn(rows, 5, dtype=torch.float64)
-    torch.testing.assert_close(cpu.row_sum(one), one.sum(0))
-    torch.testing.assert_close(cpu.transposed_product(one, other), one.T @ other)
+    torch.testing.assert_close(kernel_mlp.row_sum(one), one.sum(0))
+    torch.testing.assert_close(kernel_mlp.transposed_product(one, other), one.T @ other)

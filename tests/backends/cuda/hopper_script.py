@@ -6,13 +6,13 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from ckgconv.backends.cuda.adamw import triton as adamw
-from ckgconv.backends.cuda.head import triton as pyramid
-from ckgconv.backends.cuda.node_pass import aggregate, backward, forward, gradients
+from ckgconv.backends.cuda.adamw import launch as adamw
+from ckgconv.backends.cuda.head import launch as pyramid
+from ckgconv.backends.cuda.node_pass import aggregate, backward_kernels, forward_kernels, gradients
+from ckgconv.backends.cuda.pairs_pass.backward import INPUT_ROWS
 from ckgconv.backends.cuda.pairs_pass.backward_stage import backward_stage
 from ckgconv.backends.cuda.pairs_pass.forward_stage import forward_stage
-from ckgconv.backends.cuda.pairs_pass.kernels import input_gradient
-from ckgconv.backends.cuda.pairs_pass.triton import INPUT_ROWS
+from ckgconv.backends.cuda.pairs_pass.row_kernels import input_gradient
 from ckgconv.ops.convolution import triton as convolution
 from ckgconv.ops.lookup import triton as lookup
 
@@ -81,7 +81,7 @@ CASES = {
         {"num_warps": 16, "num_stages": 1},
         {},
     ),
-    "convolution": (forward.forward_convolution, {**CONVOLUTION, "GIVEN": False, "TRACK": True}, EIGHT, {}),
+    "convolution": (forward_kernels.forward_convolution, {**CONVOLUTION, "GIVEN": False, "TRACK": True}, EIGHT, {}),
     "sum over senders, bf16": (
         aggregate.aggregate,
         {**CONVOLUTION, "GIVEN": False, "TILE": 16, "BLOCK_N": 4, "CHUNK": 16},
@@ -89,9 +89,14 @@ CASES = {
         PSI,
     ),
     "projection": (aggregate.project, {**NODE, "TRACK": True}, EIGHT, {}),
-    "convolution backward, bf16": (backward.backward_convolution, CONVOLUTION, EIGHT, PSI),
-    "ffn": (forward.forward_ffn, {**NODE, "GIVEN": False, "TRACK": True, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, {}),
-    "ffn backward": (backward.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, {}),
+    "convolution backward, bf16": (backward_kernels.backward_convolution, CONVOLUTION, EIGHT, PSI),
+    "ffn": (
+        forward_kernels.forward_ffn,
+        {**NODE, "GIVEN": False, "TRACK": True, "H": 2 * WIDTH, "BLOCK_H": 64},
+        EIGHT,
+        {},
+    ),
+    "ffn backward": (backward_kernels.backward_ffn, {**NODE, "H": 2 * WIDTH, "BLOCK_H": 64}, EIGHT, {}),
     "matrices": (
         gradients.matrix_gradients,
         {**MATRIX, "D": WIDTH, "H": 2 * WIDTH, "PITCH": WIDTH, "SQUARE": 4, "OBLONG": 6},

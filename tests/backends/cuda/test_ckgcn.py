@@ -1,6 +1,4 @@
-"""A training step of the whole network by fused kernels, as on a GPU: by Triton's interpreter, on padded batches."""
-
-from contextlib import nullcontext
+"""A training step of the whole network by fused passes, as on a GPU: by Triton's interpreter, on padded batches."""
 
 import pytest
 import torch
@@ -8,12 +6,13 @@ from fake_streams import fake_streams
 from on_device import DEVICE, needs_triton
 from small_data import small_dataset
 
-from ckgconv.backends.cuda.schedule import overlapping
-from ckgconv.engine.captured import evaluation_work, training_work
-from ckgconv.engine.loop import predict_batch, training_step
+from ckgconv.backends import accelerate
+from ckgconv.backends.cuda.schedule import IN_ORDER, Schedule
+from ckgconv.engine.epoch import predict_batch, training_step
 from ckgconv.engine.run import make_learner
+from ckgconv.engine.samples import source_of
 from ckgconv.engine.setup import make_fabric
-from ckgconv.engine.static import source_of
+from ckgconv.engine.step import evaluation_step, training_step
 from ckgconv.nn import CKGCN
 from ckgconv.recipes import recipe, with_value
 
@@ -56,29 +55,29 @@ def test_a_fused_step_in_bfloat16_is_near_the_plain_one(support, monkeypatch):
     follows("zinc", (f"model.support={support}",), "bf16", 0.02, monkeypatch)
 
 
-def test_launches_put_off_write_what_they_would_at_once(monkeypatch):
+def test_deferred_launches_write_what_they_would_at_once(monkeypatch):
     """Gradients are handed on before they are written: whoever copied one would copy nothing."""
     data = small_dataset(recipe("zinc"), most=9)
-    monkeypatch.setattr("ckgconv.ops.dispatch.uses_triton", lambda x: True)
+    monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: True)
 
-    def gradients(step):
+    def gradients(schedule):
         fused = learner_of("zinc", (), data, "32")
         source = source_of(fused)
         numbers = torch.tensor([2, -1, 0], device=DEVICE)
         sample = source.sample(fused.data, numbers, source.sizes.needed(torch.tensor([[1, 2, 3]])), "train")
         fused.model.train()
-        with step:
-            training_work(fused, sample, lambda loss: None)
+        training_step(fused, sample, lambda loss: None, schedule)
         return {name: parameter.grad.clone() for name, parameter in fused.model.named_parameters()}
 
-    at_once = gradients(nullcontext())
+    at_once = gradients(IN_ORDER)
     if DEVICE == "cuda":
-        step = overlapping([torch.cuda.Stream() for _ in range(4)], lambda: None)
+        sides = [torch.cuda.Stream() for _ in range(4)]
     else:
         _, sides, _ = fake_streams(monkeypatch, 4)
-        step = overlapping(sides, lambda: None)
-    for name, gradient in gradients(step).items():
+    schedule = Schedule(sides, lambda: None)
+    for name, gradient in gradients(schedule).items():
         assert torch.equal(gradient, at_once[name]), name
+    schedule.finish()
 
 
 @pytest.mark.parametrize("training", [False, True])
@@ -91,7 +90,8 @@ def test_blocks_have_a_mode_of_their_own(training, monkeypatch):
     with torch.set_grad_enabled(training):
         expected = learner.model(batch)
     before = running(learner.model.blocks)
-    monkeypatch.setattr("ckgconv.ops.dispatch.uses_triton", lambda x: True)
+    monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: True)
+    accelerate(learner.model, DEVICE)
     with torch.set_grad_enabled(training):
         found = learner.model(batch)
     moved = any(not torch.equal(value, before[name]) for name, value in running(learner.model.blocks).items())
@@ -114,28 +114,28 @@ def follows(name, settings, precision, tolerance, monkeypatch):
     plain = learner_of(name, settings, data, "64")
     wanted = predict_batch(plain, plain.batch(graphs))
     plain.model.train()
-    expected = [training_step(plain, graphs)]
+    expected = [eager_step(plain, graphs)]
     statistics = running(plain.model)
-    expected.append(training_step(plain, graphs))
+    expected.append(eager_step(plain, graphs))
 
-    monkeypatch.setattr("ckgconv.ops.dispatch.uses_triton", lambda x: x.dtype != torch.float64)
+    monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: True)
     fused = learner_of(name, settings, data, precision)
     source = source_of(fused)
     capacity = source.sizes.needed(torch.tensor([[1, 2, 3]]))
     sample = source.sample(fused.data, numbers.to(DEVICE), capacity, "train")
     found: list[torch.Tensor] = []
     fused.model.eval()
-    evaluation_work(fused, sample, found.append)
+    evaluation_step(fused, sample, found.append)
     predicted = found[0][: wanted.shape[0]] if data.node_targets else found[0][(numbers >= 0).to(DEVICE)]
     # Products of an evaluation may use tf32 where training is in bfloat16.
     near = 1e-4 if precision == "32" else 2e-3
     assert torch.allclose(predicted.double().cpu(), wanted.cpu(), rtol=near, atol=near)
 
     fused.model.train()
-    training_work(fused, sample, found.append)
+    training_step(fused, sample, found.append)
     for key, values in running(fused.model).items():
         assert torch.allclose(values.double().cpu(), statistics[key].cpu(), rtol=tolerance, atol=tolerance), key
-    training_work(fused, sample, found.append)
+    training_step(fused, sample, found.append)
     assert [float(loss) for loss in found[1:]] == pytest.approx(expected, rel=tolerance)
 
 

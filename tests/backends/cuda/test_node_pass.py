@@ -1,170 +1,174 @@
-"""The node pass as Triton kernels against its equations: output, moments and every gradient."""
+"""The node pass as Triton kernels against `nn.block` in float64: output, statistics and every gradient."""
+
+import copy
 
 import pytest
 import torch
 from on_device import DEVICE, keep_mask, needs_triton, relative
+from torch import nn
 
-from ckgconv.backends.cuda.node_pass import naive
-from ckgconv.backends.cuda.node_pass.naive import Block, Lists
+from ckgconv.graphs import Pairs
+from ckgconv.nn import KernelConvolution, KernelValues
+from ckgconv.nn.block import CKGConvBlock
+from ckgconv.nn.channels import Depthwise
 
 pytestmark = needs_triton
+SEED = 77
 
 
-def random_blocks(layers, width, hidden):
-    def draw(*shape, spread=1.0, around=0.0):
-        return around + spread * torch.randn(*shape, dtype=torch.float64)
-
-    return [
-        Block(
-            theta1=draw(width, around=1.0, spread=0.1),
-            theta2=draw(width, spread=0.3),
-            weight=draw(width, width, spread=width**-0.5),
-            bias=draw(width),
-            scale=draw(width, around=1.0, spread=0.2),
-            shift=draw(width, spread=0.2),
-            weight_in=draw(hidden, width, spread=width**-0.5),
-            bias_in=draw(hidden),
-            weight_out=draw(width, hidden, spread=hidden**-0.5),
-            bias_out=draw(width),
-            scale_out=draw(width, around=1.0, spread=0.2),
-            shift_out=draw(width, spread=0.2),
-        )
+def drawn_blocks(layers, width, ratio, dropout):
+    blocks = nn.ModuleList(
+        CKGConvBlock(KernelConvolution(Depthwise(width), width), width, dropout=dropout, ffn_ratio=ratio)
         for _ in range(layers)
-    ]
+    ).double()
+    for name, parameter in blocks.named_parameters():
+        if name.endswith(("scale", "theta1")):
+            nn.init.normal_(parameter, 1.0, 0.2)
+        elif name.endswith("weight"):
+            nn.init.normal_(parameter, std=parameter.shape[1] ** -0.5)
+        else:
+            nn.init.normal_(parameter, std=0.2 if name.endswith(("shift", "theta2")) else 1.0)
+    return blocks
 
 
-def random_lists(nodes, longest):
-    """A support drawn at random, directed, with empty rows and columns."""
+def drawn_support(nodes, longest):
+    """Pairs drawn at random, directed, with empty rows and columns, and degrees."""
     present = torch.rand(nodes, nodes) < longest / nodes
     present[3] = False
     present[:, 5] = False
     receiver, sender = present.nonzero().T
-    order = torch.argsort(sender, stable=True)
-
-    def pointer(index):
-        return torch.cat([torch.zeros(1, dtype=torch.int64), torch.bincount(index, minlength=nodes).cumsum(0)])
-
-    return Lists(
-        rowptr=pointer(receiver),
-        sender=sender,
-        sender_ptr=pointer(sender),
-        sender_rows=order,
-        sender_receiver=receiver[order],
-        support_size=present.sum(1).double(),
-        degree=torch.randint(0, 5, (nodes,)).double(),
-    )
+    rowptr = torch.cat([torch.zeros(1, dtype=torch.int64), present.sum(1).cumsum(0)])
+    size, graph = present.sum(1).double(), torch.zeros(nodes, dtype=torch.int64)
+    pairs = Pairs(rowptr, receiver, sender, torch.zeros(len(sender), 1), size, graph, None)
+    return pairs, torch.randint(0, 5, (nodes,)).double()
 
 
-def moved(values, dtype):
-    return type(values)(*(v.to(DEVICE, dtype) if v.is_floating_point() else v.to(DEVICE) for v in values))
+def specified(blocks, x, psi, pairs, degree, monkeypatch):
+    """x' of the last block, with the masks of the kernels handed in."""
+    asked = []
+
+    def handed(values, probability, training):
+        asked.append(probability)
+        if not probability:
+            return values
+        return values * keep_mask(SEED + len(asked) - 1, *values.shape, probability).to(values)
+
+    monkeypatch.setattr("ckgconv.nn.block.dropout", handed)
+    for block, kernel in zip(blocks, psi, strict=True):
+        x = block(x, KernelValues(kernel, None), pairs, degree)
+    return x
 
 
-@pytest.mark.parametrize("many", [0, 64])
-@pytest.mark.parametrize(
-    ("nodes", "width", "hidden", "layers", "dropout", "padding"),
-    [(40, 16, 32, 3, 0.0, 0), (23, 20, 40, 1, 0.3, 9), (50, 24, 72, 2, 0.1, 30)],
-)
-def test_forward_and_backward(nodes, width, hidden, layers, dropout, padding, many, monkeypatch):
-    from ckgconv.backends.cuda.node_pass import forward_pass, gradients
-    from ckgconv.backends.cuda.node_pass import triton as fused
+def fields_of(blocks, x):
+    from ckgconv.backends.cuda.ckgcn import block_fields
 
-    monkeypatch.setattr(forward_pass, "MANY", many)
-    # Of more than 128 nodes the gradients of matrices have several parts; here of more than 32.
-    monkeypatch.setattr(gradients, "SPAN", 32 if many else gradients.SPAN)
-    lists, blocks = random_lists(nodes, 10), random_blocks(layers, width, hidden)
-    pairs = lists.sender.shape[0]
-    x = torch.randn(nodes, width, dtype=torch.float64)
-    psi = torch.randn(layers, pairs, width, dtype=torch.float64)
-    pulled = torch.randn(nodes, width, dtype=torch.float64)
+    return [block_fields(block, x) for block in blocks]
 
-    def drop(values, number):
-        return values * keep_mask(77 + number, nodes, width, dropout).to(values) if dropout else values
 
-    exact = [v.clone().requires_grad_() for v in (x, psi, *(field for each in blocks for field in each))]
-    exact_blocks = [Block(*exact[2 + 12 * number : 14 + 12 * number]) for number in range(layers)]
-    expected, expected_moments = naive.node_pass(exact[0], exact[1], lists, exact_blocks, None, drop, 1e-5)
-    wanted = torch.autograd.grad((expected * pulled).sum(), exact)
+def lists_of(pairs, degree, padding=0):
+    """The support on the device, by receivers and by senders, with so many nodes of padding."""
+    from ckgconv.backends.cuda.ckgcn import sorted_by_sender
+    from ckgconv.backends.cuda.node_pass.options import Lists
 
-    def padded(values, amount, dim):
-        shape = list(values.shape)
-        shape[dim] = amount
-        return torch.cat([values, torch.full(shape, float("nan"), dtype=values.dtype)], dim)
+    both = sorted_by_sender(pairs)
 
     def longer(values):
         return torch.cat([values, values[-1:].expand(padding)])
 
-    rough_lists = lists._replace(
-        rowptr=longer(lists.rowptr),
-        sender_ptr=longer(lists.sender_ptr),
-        support_size=longer(lists.support_size),
-        degree=longer(lists.degree),
+    lists = Lists(
+        longer(both.rowptr),
+        both.sender,
+        longer(both.sender_ptr),
+        both.sender_rows,
+        both.sender_receiver,
+        longer(both.support_size).float(),
+        longer(degree).float(),
     )
-    rough = [padded(x, padding, 0), padded(psi, padding, 1), *(field for each in blocks for field in each)]
-    rough = [v.to(DEVICE, torch.float32).requires_grad_() for v in rough]
-    rough_blocks = [Block(*rough[2 + 12 * number : 14 + 12 * number]) for number in range(layers)]
-    running = [(torch.zeros(width, device=DEVICE), torch.ones(width, device=DEVICE)) for _ in range(2 * layers)]
-    found, moments = fused.node_pass(
-        rough[0],
-        rough[1],
-        moved(rough_lists, torch.float32),
-        rough_blocks,
-        running,
-        0.1,
-        torch.tensor([nodes], device=DEVICE),
-        torch.tensor([77], device=DEVICE),
-        dropout,
-        1e-5,
-    )
+    return Lists(*(values.to(DEVICE) for values in lists))
+
+
+def fused(blocks, x, psi, lists, filled, dropout=0.0):
+    from ckgconv.backends.cuda.node_pass import launch
+    from ckgconv.backends.cuda.node_pass.options import Dropout
+    from ckgconv.backends.cuda.schedule import IN_ORDER
+
+    norms = [norm for block in blocks for norm in (block.convolution_norm, block.ffn_norm)]
+    settings = launch.settings_of(x, [norm.running for norm in norms], norms[0], IN_ORDER)
+    fields = fields_of(blocks, x)
+    if not blocks.training:
+        return launch.evaluated_node_pass(x, psi, lists, fields, settings, filled)
+    drop = Dropout(torch.tensor([SEED], device=DEVICE), dropout)
+    return launch.node_pass(x, psi, lists, fields, settings, filled, drop)[0]
+
+
+@pytest.mark.parametrize("many", [0, 64])
+@pytest.mark.parametrize(
+    ("nodes", "width", "ratio", "layers", "dropout", "padding"),
+    [(40, 16, 2, 3, 0.0, 0), (23, 20, 2, 1, 0.3, 9), (50, 24, 3, 2, 0.1, 30)],
+)
+def test_forward_and_backward(nodes, width, ratio, layers, dropout, padding, many, monkeypatch):
+    from ckgconv.backends.cuda.node_pass import forward, gradients
+
+    monkeypatch.setattr(forward, "MANY", many)
+    # Of more than 128 nodes the gradients of matrices have several parts; here of more than 32.
+    monkeypatch.setattr(gradients, "SPAN", 32 if many else gradients.SPAN)
+    (pairs, degree), blocks = drawn_support(nodes, 10), drawn_blocks(layers, width, ratio, dropout)
+    rough_blocks = copy.deepcopy(blocks).to(DEVICE, torch.float32)
+    x = torch.randn(nodes, width, dtype=torch.float64)
+    psi = torch.randn(layers, pairs.num_pairs, width, dtype=torch.float64)
+    pulled = torch.randn(nodes, width, dtype=torch.float64)
+    exact = [x.clone().requires_grad_(), psi.clone().requires_grad_()]
+    expected = specified(blocks, *exact, pairs, degree, monkeypatch)
+    parameters = [field for each in fields_of(blocks, x) for field in each]
+    wanted = torch.autograd.grad((expected * pulled).sum(), [*exact, *parameters])
+
+    def padded(values, amount, dim):
+        shape = list(values.shape)
+        shape[dim] = amount
+        nothing = torch.full(shape, float("nan"), dtype=values.dtype)
+        return torch.cat([values, nothing], dim).to(DEVICE, torch.float32).requires_grad_()
+
+    rough = [padded(x, padding, 0), padded(psi, padding, 1)]
+    lists, filled = lists_of(pairs, degree, padding), torch.tensor([nodes], device=DEVICE)
+    found = fused(rough_blocks, *rough, lists, filled, dropout)
     assert relative(found[:nodes], expected) < 2e-6
     assert (found[nodes:] == 0).all()
-    assert relative(moments, expected_moments) < 2e-6
-    for (mean, variance), (_, batch_mean, batch_variance) in zip(running, expected_moments.flatten(0, 1), strict=True):
-        assert relative(mean, 0.1 * batch_mean) < 2e-6
-        assert relative(variance, 0.9 + 0.1 * batch_variance * nodes / (nodes - 1)) < 2e-6
-    gradients = torch.autograd.grad((found[:nodes] * pulled.float().to(DEVICE)).sum(), rough)
-    assert relative(gradients[0][:nodes], wanted[0]) < 2e-5
-    assert (gradients[0][nodes:] == 0).all()
-    assert relative(gradients[1][:, :pairs], wanted[1]) < 2e-5
-    for mine, theirs in zip(gradients[2:], wanted[2:], strict=True):
+    for mine, theirs in zip(rough_blocks.buffers(), blocks.buffers(), strict=True):
+        assert relative(mine, theirs) < 2e-6
+    inputs = [*rough, *(field for each in fields_of(rough_blocks, rough[0]) for field in each)]
+    gradients_found = torch.autograd.grad((found[:nodes] * pulled.float().to(DEVICE)).sum(), inputs)
+    assert relative(gradients_found[0][:nodes], wanted[0]) < 2e-5
+    assert (gradients_found[0][nodes:] == 0).all()
+    assert relative(gradients_found[1][:, : pairs.num_pairs], wanted[1]) < 2e-5
+    for mine, theirs in zip(gradients_found[2:], wanted[2:], strict=True):
         assert relative(mine, theirs) < 5e-5
 
 
 @pytest.mark.parametrize("many", [0, 64])
-def test_evaluation_takes_given_moments(many, monkeypatch):
-    from ckgconv.backends.cuda.node_pass import forward_pass
-    from ckgconv.backends.cuda.node_pass import triton as fused
+def test_evaluation_takes_running_statistics(many, monkeypatch):
+    from ckgconv.backends.cuda.node_pass import forward
 
-    monkeypatch.setattr(forward_pass, "MANY", many)
-    lists, blocks = random_lists(30, 8), random_blocks(2, 16, 32)
-    x, psi = torch.randn(30, 16).double(), torch.randn(2, lists.sender.shape[0], 16).double()
-    expected, moments = naive.node_pass(x, psi, lists, blocks, None, lambda values, number: values, 1e-5)
-    found = fused.evaluated_node_pass(
-        x.float().to(DEVICE),
-        psi.float().to(DEVICE),
-        moved(lists, torch.float32),
-        [moved(each, torch.float32) for each in blocks],
-        [(each[1].float().to(DEVICE), each[2].float().to(DEVICE)) for each in moments.flatten(0, 1)],
-        None,
-        1e-5,
-    )
+    monkeypatch.setattr(forward, "MANY", many)
+    (pairs, degree), blocks = drawn_support(30, 8), drawn_blocks(2, 16, 2, 0.0).eval()
+    for buffer in blocks.buffers():
+        nn.init.uniform_(buffer, 0.5, 2.0)
+    x, psi = torch.randn(30, 16).double(), torch.randn(2, pairs.num_pairs, 16).double()
+    expected = specified(blocks, x, psi, pairs, degree, monkeypatch)
+    rough = copy.deepcopy(blocks).to(DEVICE, torch.float32)
+    found = fused(rough, x.float().to(DEVICE), psi.float().to(DEVICE), lists_of(pairs, degree), None)
     assert relative(found, expected) < 2e-6
 
 
 def test_a_batch_without_nodes_has_finite_gradients():
-    from ckgconv.backends.cuda.node_pass import triton as fused
-
-    lists = moved(random_lists(20, 5), torch.float32)
-    blocks = [moved(each, torch.float32) for each in random_blocks(2, 16, 32)]
+    (pairs, degree), blocks = drawn_support(20, 5), drawn_blocks(2, 16, 2, 0.0).to(DEVICE, torch.float32)
     x = torch.randn(20, 16, device=DEVICE, requires_grad=True)
-    psi = torch.randn(2, lists.sender.shape[0], 16, device=DEVICE)
-    for each in blocks:
-        each.scale.requires_grad_()
-    running = [(torch.zeros(16, device=DEVICE), torch.ones(16, device=DEVICE)) for _ in range(4)]
-    none, seed = torch.zeros(1, dtype=torch.int64, device=DEVICE), torch.tensor([77], device=DEVICE)
+    psi = torch.randn(2, pairs.num_pairs, 16, device=DEVICE)
+    none = torch.zeros(1, dtype=torch.int64, device=DEVICE)
     torch.use_deterministic_algorithms(True)  # fills what is not written with NaN
     try:
-        found, _ = fused.node_pass(x, psi, lists, blocks, running, 0.1, none, seed, 0.0, 1e-5)
-        gradients = torch.autograd.grad(found.sum(), [x, *(each.scale for each in blocks)])
+        found = fused(blocks, x, psi, lists_of(pairs, degree), none)
+        scales = [block.convolution_norm.scale for block in blocks]
+        gradients = torch.autograd.grad(found.sum(), [x, *scales])
     finally:
         torch.use_deterministic_algorithms(False)
     assert (found == 0).all()

@@ -1,10 +1,9 @@
-"""Launches beside the main chain of a step, on streams that only write down what waits for what."""
+"""Side streams of a step, on streams that only write down what waits for what."""
 
 import pytest
 from fake_streams import fake_streams
 
-from ckgconv.backends.cuda import schedule as module
-from ckgconv.backends.cuda.schedule import beside, has_places, now, overlapping, put_off, together
+from ckgconv.backends.cuda.schedule import IN_ORDER, Schedule
 
 
 @pytest.fixture
@@ -12,61 +11,77 @@ def streams(monkeypatch):
     return fake_streams(monkeypatch, 2)
 
 
-def test_what_is_put_off_begins_where_the_main_chain_has_places(streams):
+def nothing() -> None:
+    """No batch to prefetch."""
+
+
+def test_deferred_launches_begin_where_the_main_stream_flushes_them(streams):
     log, sides, launch = streams
-    with overlapping(sides, lambda: None):
-        with beside():
-            launch("stem")
-            has_places()
-            put_off(lambda: launch("its sums"))
-        put_off(lambda: launch("matrices"))
-        launch("stages")
-        assert log == ["a waits for main", "stem on a", "its sums on a", "stages on main"]
-        log.clear()
-        has_places()
-        assert log == ["a waits for a point of main", "b waits for a point of main", "matrices on b"]
-        log.clear()
-        put_off(lambda: launch("sums"))
-        together()
-        assert log[-3:] == ["sums on a", "main waits for a", "main waits for b"]
-    assert module._overlap is None
+    schedule = Schedule(sides, nothing)
+    with schedule.side_stream():
+        launch("stem")
+        schedule.flush_deferred()
+        schedule.defer(lambda: launch("its sums"))
+    schedule.defer(lambda: launch("matrices"))
+    launch("stages")
+    assert log == ["a waits for main", "stem on a", "its sums on a", "stages on main"]
+    log.clear()
+    schedule.flush_deferred()
+    assert log == ["a waits for a point of main", "b waits for a point of main", "matrices on b"]
+    log.clear()
+    schedule.defer(lambda: launch("sums"))
+    schedule.join()
+    assert log[-3:] == ["sums on a", "main waits for a", "main waits for b"]
 
 
 def test_launches_may_begin_at_an_earlier_point(streams):
     log, sides, launch = streams
-    with overlapping(sides, lambda: None):
-        begin = now()
-        launch("pairs")
-        with beside(since=begin):
-            launch("nodes")
-        assert log == ["pairs on main", "a waits for a point of main", "nodes on a"]
+    schedule = Schedule(sides, nothing)
+    begin = schedule.point()
+    launch("pairs")
+    with schedule.side_stream(since=begin):
+        launch("nodes")
+    assert log == ["pairs on main", "a waits for a point of main", "nodes on a"]
 
 
-def test_the_main_chain_goes_first(streams):
+def test_the_main_stream_goes_first(streams):
     log, sides, launch = streams
-    with overlapping(sides, lambda: None):
-        put_off(lambda: launch("matrices"))
-        point = now()
-        launch("stages")
-        has_places(since=point)
-        assert log == ["stages on main", "a waits for a point of main", "matrices on a"]
+    schedule = Schedule(sides, nothing)
+    schedule.defer(lambda: launch("matrices"))
+    point = schedule.point()
+    launch("stages")
+    schedule.flush_deferred(since=point)
+    assert log == ["stages on main", "a waits for a point of main", "matrices on a"]
 
 
 def test_an_earlier_point_is_for_streams_that_have_not_begun(streams):
     _, sides, _ = streams
-    with overlapping(sides, lambda: None):
-        for _ in sides:
-            with beside():
-                pass
-        with pytest.raises(AssertionError), beside(since=now()):
+    schedule = Schedule(sides, nothing)
+    for _ in sides:
+        with schedule.side_stream():
             pass
+    with pytest.raises(AssertionError), schedule.side_stream(since=schedule.point()):
+        pass
 
 
-def test_outside_of_a_step_everything_runs_where_it_stands():
+def test_the_next_batch_is_prefetched_once(streams):
+    log, sides, launch = streams
+    schedule = Schedule(sides, lambda: launch("next batch"))
+    schedule.wait_for_prefetch()
+    assert log == []
+    schedule.start_prefetch()
+    schedule.wait_for_prefetch()
+    schedule.finish()
+    assert log == ["next batch on main", "main waits for a point of main"]
+
+
+def test_without_a_schedule_everything_runs_where_it_stands():
     ran = []
-    put_off(lambda: ran.append(1))
-    with beside(since=now()):
+    IN_ORDER.defer(lambda: ran.append(1))
+    with IN_ORDER.side_stream(since=IN_ORDER.point()):
         ran.append(2)
-    has_places()
-    together()
+    IN_ORDER.flush_deferred()
+    IN_ORDER.start_prefetch()
+    IN_ORDER.wait_for_prefetch()
+    IN_ORDER.join()
     assert ran == [1, 2]

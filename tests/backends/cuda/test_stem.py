@@ -1,10 +1,16 @@
-"""The stem by Triton kernels against its equation: output, moments and every gradient."""
+"""The stem by Triton kernels against `nn.stem` in float64: output, statistics and every gradient."""
+
+import copy
 
 import pytest
 import torch
+from graphs_for_tests import packed, random_edges
 from on_device import DEVICE, needs_triton, relative
+from torch import nn
 
-from ckgconv.backends.cuda.stem import naive
+from ckgconv.nn.encoders import ConstantEncoder, LinearEncoder
+from ckgconv.nn.stem import NodeStem, PairStem
+from ckgconv.pairs import Encoding
 
 pytestmark = needs_triton
 
@@ -15,57 +21,90 @@ def test_forward_and_backward(rows, channels, width, weighted):
 
 
 def test_many_rows(monkeypatch):
-    from ckgconv.backends.cuda.stem import triton as fused
+    from ckgconv.backends.cuda.stem import launch
 
-    monkeypatch.setattr(fused, "MANY", 100)
+    monkeypatch.setattr(launch, "MANY", 100)
     forward_and_backward(230, 9, 20, False)
 
 
 def test_more_programs_backward_than_parts_forward(monkeypatch):
-    from ckgconv.backends.cuda.stem import triton as fused
+    from ckgconv.backends.cuda.stem import launch
 
-    monkeypatch.setattr(fused, "FEW_PROGRAMS", 2)
+    monkeypatch.setattr(launch, "FEW_PROGRAMS", 2)
     forward_and_backward(230, 9, 20, True)
 
 
-def forward_and_backward(rows, channels, width, weighted):
-    from ckgconv.backends.cuda.stem import triton as fused
+def fields_of(stem):
+    first, last = stem.encoding_norm, stem.norm
+    return [first.scale, first.shift, stem.mix.projection.weight, last.scale, last.shift]
 
-    padding = 11
+
+def fused(stem, attributes, x, weight, filled):
+    from ckgconv.backends.cuda.pairs_pass.options import rows_of
+    from ckgconv.backends.cuda.schedule import IN_ORDER
+    from ckgconv.backends.cuda.stem import launch
+
+    norms = (stem.encoding_norm, stem.norm)
+    rows = rows_of(x, weight, filled)
+    parts = launch.encoding_parts(x, stem.mix.width, rows)
+    settings = launch.settings_of(x, norms, IN_ORDER)
+    e, _, _, part = launch.stem(x, parts, attributes, launch.Parameters(*fields_of(stem)), settings, rows)
+    return e, part
+
+
+def forward_and_backward(rows, channels, width, weighted):
+    padding, stem = 11, NodeStem(channels, width).double()
+    for parameter in stem.parameters():
+        nn.init.normal_(parameter)
+    rough_stem = copy.deepcopy(stem).to(DEVICE, torch.float32)
     x = torch.rand(rows, channels, dtype=torch.float64) ** 4 * 20
     weight = torch.randint(0, 4, (rows,)).double() if weighted else None
-    shapes = [(rows, width), (channels,), (channels,), (width, channels), (1, width), (1, width)]
-    exact = [torch.randn(shape, dtype=torch.float64).requires_grad_() for shape in shapes]
+    attributes = torch.randn(rows, width, dtype=torch.float64, requires_grad=True)
     pulled = torch.randn(rows, width, dtype=torch.float64)
-    expected, *moments = naive.stem(x, *exact, weight, 1e-5)
-    wanted = torch.autograd.grad((expected * pulled).sum(), exact)
+    expected = stem(attributes, x, weight)
+    wanted = torch.autograd.grad((expected * pulled).sum(), [attributes, *fields_of(stem)])
 
     def padded(values):
-        return torch.cat([values, torch.full((padding, *values.shape[1:]), float("nan"), dtype=values.dtype)])
+        nothing = torch.full((padding, *values.shape[1:]), float("nan"), dtype=values.dtype)
+        return torch.cat([values.detach(), nothing]).to(DEVICE, torch.float32)
 
-    rough = [value.detach() for value in exact]
-    rough = [padded(rough[0]), *rough[1:]]
-    rough = [value.to(DEVICE, torch.float32).requires_grad_() for value in rough]
-    rough_weight = padded(weight).float().to(DEVICE) if weighted else None
-    filled = torch.tensor([rows], device=DEVICE)
-    running = [(torch.zeros(n, device=DEVICE), torch.ones(n, device=DEVICE)) for n in (channels, width)]
-    x = padded(x).float().to(DEVICE)
-    parts = fused.encoding_parts(x, width, rough_weight, filled)
-    found, *rough_moments, part = fused.stem(x, parts, *rough, running, 0.1, rough_weight, filled, 1e-5)
+    rough = padded(attributes).requires_grad_()
+    found, part = fused(
+        rough_stem, rough, padded(x), padded(weight) if weighted else None, torch.tensor([rows], device=DEVICE)
+    )
     assert relative(found[:rows], expected) < 2e-6
     assert (found[rows:] == 0).all()
-    for mine, theirs in zip(rough_moments, moments, strict=True):
-        assert relative(mine, theirs.squeeze(1)) < 2e-6
     counts = torch.ones(rows, 1, dtype=torch.float64) if weight is None else weight.unsqueeze(-1)
-    values = expected.view(rows, width)
-    mean = (counts * values).sum(0) / counts.sum()
-    squares = (counts * (values - mean).square()).sum(0)
+    mean = (counts * expected).sum(0) / counts.sum()
+    squares = (counts * (expected - mean).square()).sum(0)
     assert relative(part, torch.stack([counts.sum().expand_as(mean), mean, squares])) < 2e-6
-    for (mean, variance), (total, batch_mean, batch_variance) in zip(running, moments, strict=True):
-        assert relative(mean, 0.1 * batch_mean.squeeze(0)) < 2e-6
-        assert relative(variance, (0.9 + 0.1 * batch_variance * total / (total - 1)).squeeze(0)) < 2e-6
-    gradients = torch.autograd.grad((found[:rows] * pulled.float().to(DEVICE)).sum(), rough)
+    for mine, theirs in zip(rough_stem.buffers(), stem.buffers(), strict=True):
+        assert relative(mine, theirs) < 2e-6
+    gradients = torch.autograd.grad((found[:rows] * pulled.float().to(DEVICE)).sum(), [rough, *fields_of(rough_stem)])
     assert (gradients[0][rows:] == 0).all()
     assert relative(gradients[0][:rows], wanted[0]) < 2e-5
     for mine, theirs in zip(gradients[1:], wanted[1:], strict=True):
         assert relative(mine, theirs) < 5e-5
+
+
+@pytest.mark.parametrize("kind", [lambda: LinearEncoder(2, 4), lambda: ConstantEncoder(4)], ids=["linear", "constant"])
+def test_factors_of_edge_attributes_give_the_same_features(kind):
+    """Summed on rows before the product, positions in the same product: values and gradients stay."""
+    from ckgconv.backends.cuda.attributes import factored
+    from ckgconv.backends.cuda.schedule import IN_ORDER
+    from ckgconv.backends.cuda.stem.modules import FusedPairStem
+
+    graphs = packed((6, random_edges(6, 7, 1)))
+    encoder, encoding = kind().double(), Encoding("rrwp", 2, 0, "global")
+    stem = PairStem(encoding, 4, position_channels=2).double()
+    pairs = encoding.pairs(graphs, encoding.coordinates(graphs, torch.float64), torch.float64)
+    row, raw, position = torch.tensor([3, 3, 7]), torch.randn(3, 2).double(), torch.rand(6, 2).double()
+    degree = graphs.degree(torch.float64)
+    parameters, pulled = [*encoder.parameters(), *stem.parameters()], torch.randn(36, 4).double()
+    expected = stem(pairs, degree, row, encoder(raw, 3), position)
+    stem.__class__ = FusedPairStem
+    found = stem(pairs, degree, row, factored(encoder, raw, 3, IN_ORDER), position)
+    torch.testing.assert_close(found, expected)
+    wanted = torch.autograd.grad((expected * pulled).sum(), parameters)
+    for mine, theirs in zip(torch.autograd.grad((found * pulled).sum(), parameters), wanted, strict=True):
+        torch.testing.assert_close(mine, theirs)

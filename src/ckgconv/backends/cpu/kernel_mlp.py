@@ -1,8 +1,8 @@
-"""The kernel ψ of one layer on a CPU; the equation is in `naive`.
+"""The kernel ψ of one layer on a CPU; the specification is `nn.kernel`.
 
-What costs there are the passes over memory between the matrix products. So each stage is one affine map (the norm), one
-GELU in place and one product, and the backward pass is written out: it keeps the input of every stage, computes
-normalised and activated values again, and works in the same few buffers. With f = γ/√(σ² + ε), o = β - f μ:
+A CPU spends its time on the passes over memory between the matrix products. So each stage is one affine map (the norm),
+one GELU in place and one product, and the backward pass is written out: it keeps the input of every stage, recomputes
+normalised and activated values, and works in the same few buffers. With f = γ/√(σ² + ε), o = β - f μ:
 
     last stage    ψ = (W f) h + (b + W o)        ∂W = Gᵀh f + (Σ G) oᵀ
                   Σ ∂n = Wᵀ Σ G                  Σ ∂n h = Σ_c W_c ⊙ (Gᵀh)_c      from sums that ∂W needs in any case
@@ -20,11 +20,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ckgconv.backends.cpu.memory import Memory
-from ckgconv.backends.cuda.pairs_pass.naive import Stage
+from ckgconv.backends.stages import Running, Stage, grouped
+from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.dropout.packed import LEVELS, draw_bits, inverse_share, keep_factor, levels_kept
 
-Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [K] of each stage's norm
-FIELDS = len(Stage._fields)
 EVALUATED_ROWS = 2**15  # at a time, so that their intermediate values stay in cache
 
 
@@ -41,53 +40,57 @@ class Shared:
     moments: Moments
 
     def __init__(self, x: Tensor, memory: Memory, stored: int) -> None:
-        # The rooms are used again and again and stay in cache; the others are kept for the backward pass.
+        # The buffers are used again and again and stay in cache; the others are kept for the backward pass.
         first, second, third, *self._free = memory.borrow(self, 3 + stored, x)
-        self.rooms = (first, second, third)
+        self.buffers = (first, second, third)
 
     def take(self) -> Tensor:
         """A tensor that nothing else uses until the step is over."""
         return self._free.pop()
 
 
+class Tracking(NamedTuple):
+    """Running statistics [K] of the stages of one layer, and how they move."""
+
+    running: Running
+    momentum: float
+    epsilon: float
+
+
+class Dropout(NamedTuple):
+    """Probabilities at the end of a block and on ψ."""
+
+    mlp: float
+    kernel: float
+
+
 class Settings(NamedTuple):
     """What has no gradient."""
 
     shared: Shared
-    running: Running
-    momentum: float
-    epsilon: float
+    tracking: Tracking
     mlp_kept: int
     kernel_kept: int
 
 
-def kernel_mlp(
-    x: Tensor,
-    stages: Sequence[Stage],
-    shared: Shared,
-    running: Running,
-    momentum: float,
-    mlp_dropout: float,
-    kernel_dropout: float,
-    epsilon: float,
-) -> Tensor:
+def kernel_mlp(x: Tensor, stages: Sequence[Stage], shared: Shared, tracking: Tracking, dropout: Dropout) -> Tensor:
     """ψ [R, D] of x [R, K] in training, R > 1; differentiable once.
 
     Args:
-        stages: of one layer, fields without the dimension of groups.
+        stages: of one layer, fields without the dimension of layers.
         shared: by `share` from x; gradients flow through its moments too.
-        running: running statistics, which move by `momentum` towards those of the batch; those of x stay.
+        tracking: running statistics move towards those of the batch; those of x were moved by `share`.
     """
-    settings = Settings(shared, running, momentum, epsilon, levels_kept(mlp_dropout), levels_kept(kernel_dropout))
+    settings = Settings(shared, tracking, levels_kept(dropout.mlp), levels_kept(dropout.kernel))
     return KernelMLP.apply(x, settings, *(field for stage in stages for field in stage))
 
 
 def evaluated_kernel_mlp(x: Tensor, stages: Sequence[Stage], shared: Shared) -> Tensor:
-    """ψ [R, D] of x [R, K] by `folded` stages of one layer; without gradient. `shared` is by `share_rooms` from x."""
+    """ψ [R, D] of x [R, K] by `folded` stages of one layer; without gradient. `shared` is by `share_buffers` from x."""
     *blocks, last = stages
     psi = torch.empty(x.shape[0], last.bias.shape[0], dtype=x.dtype)
     for rows, result in zip(x.split(EVALUATED_ROWS), psi.split(EVALUATED_ROWS), strict=True):
-        first, second, third = (room[: rows.shape[0]] for room in shared.rooms)
+        first, second, third = (buffer[: rows.shape[0]] for buffer in shared.buffers)
         state = rows
         for inner, outer in zip(blocks[::2], blocks[1::2], strict=True):
             torch.addcmul(inner.shift, state, inner.scale, out=first)
@@ -123,7 +126,7 @@ class KernelMLP(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, settings: Settings, *fields: Tensor) -> Tensor:
-        stages = _stages(fields)
+        stages = grouped(fields)
         psi, inputs, moments, bits = _forward(x, stages, settings)
         ctx.settings, ctx.moments, ctx.bits = settings, moments, bits
         # Not saved by torch, whose check counts every write into the borrowed memory as one into these.
@@ -135,13 +138,9 @@ class KernelMLP(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, *fields = ctx.saved_tensors
-        stages, inputs = _stages(fields), [x, *ctx.inputs]
+        stages, inputs = grouped(fields), [x, *ctx.inputs]
         gradient_x, gradients = _backward(gradient, stages, inputs, ctx.moments, ctx.bits, ctx.settings)
         return gradient_x, None, *(field for stage in gradients for field in stage)
-
-
-def _stages(fields: Sequence[Tensor]) -> list[Stage]:
-    return [Stage(*fields[start : start + FIELDS]) for start in range(0, len(fields), FIELDS)]
 
 
 def _forward(
@@ -150,9 +149,9 @@ def _forward(
     """ψ; input, moments and dropout bits of every stage."""
     inputs, moments = [x], [settings.shared.moments]
     bits: list[Tensor | None] = []
-    state, room = x, settings.shared.rooms[0]
+    state, buffer = x, settings.shared.buffers[0]
     for number, stage in enumerate(stages[:-1]):
-        active = gelu_(normalised(inputs[-1], stage, moments[-1], room))
+        active = gelu_(normalised(inputs[-1], stage, moments[-1], buffer))
         if number % 2 == 0:
             inputs.append(torch.mm(active, stage.weight.T, out=settings.shared.take()))
             bits.append(None)
@@ -168,7 +167,7 @@ def _forward(
     drawn = _draw(psi, settings.kernel_kept)
     bits.append(drawn)
     if drawn is not None:
-        psi.mul_(keep_factor(drawn, settings.kernel_kept, _like(room, psi)))
+        psi.mul_(keep_factor(drawn, settings.kernel_kept, _like(buffer, psi)))
     return psi, inputs, moments, bits
 
 
@@ -189,12 +188,12 @@ def _draw(values: Tensor, kept: int) -> Tensor | None:
 
 def _tracked(values: Tensor, number: int, stages: Sequence[Stage], settings: Settings) -> Moments:
     """Moments of a stage's input, towards which the running statistics move."""
-    running_mean, running_variance = settings.running[number]
-    mean, variance = torch.batch_norm_update_stats(values, running_mean, running_variance, settings.momentum)
+    running_mean, running_variance = settings.tracking.running[number]
+    mean, variance = torch.batch_norm_update_stats(values, running_mean, running_variance, settings.tracking.momentum)
     if number % 2:
         # The bias that the stage before left out.
-        running_mean.add_(stages[number - 1].bias, alpha=settings.momentum)
-    return Moments(mean, _root(variance, settings.epsilon))
+        running_mean.add_(stages[number - 1].bias, alpha=settings.tracking.momentum)
+    return Moments(mean, _root(variance, settings.tracking.epsilon))
 
 
 def _backward(
@@ -206,7 +205,7 @@ def _backward(
     settings: Settings,
 ) -> tuple[Tensor, list[Stage]]:
     """∂x, and the gradients of the fields of every stage."""
-    pulled, *rooms = settings.shared.rooms
+    pulled, *buffers = settings.shared.buffers
     gradient = _dropped(gradient, bits[-1], settings.kernel_kept, _like(pulled, gradient))
     carry, fields = _last_backward(gradient, stages[-1], inputs[-1], moments[-1], settings.kernel_kept)
     gradients = [fields]
@@ -215,11 +214,11 @@ def _backward(
         if number % 2:
             pulled = _dropped(carry, bits[number], settings.mlp_kept, pulled)
             share = inverse_share(settings.mlp_kept)
-        slope, constant, fields = _stage_backward(pulled, stage, values, moments[number], share, rooms)
+        slope, constant, fields = _stage_backward(pulled, stage, values, moments[number], share, buffers)
         gradients.insert(0, fields)
-        result, room = rooms
+        result, buffer = buffers
         factor = stage.scale * moments[number].root
-        through = torch.addcmul(constant, values, slope, out=room)
+        through = torch.addcmul(constant, values, slope, out=buffer)
         if number % 2:
             pulled = torch.addcmul(through, result, factor, out=pulled)
         else:
@@ -241,22 +240,22 @@ def _last_backward(gradient: Tensor, stage: Stage, values: Tensor, moments: Mome
 
 
 def _stage_backward(
-    gradient: Tensor, stage: Stage, values: Tensor, moments: Moments, share: float | None, rooms: Sequence[Tensor]
+    gradient: Tensor, stage: Stage, values: Tensor, moments: Moments, share: float | None, buffers: Sequence[Tensor]
 ) -> tuple[Tensor, Tensor, Stage]:
-    """Through FC∘GELU of the normalised values, ∂n left in the first room; slope and constant of what follows.
+    """Through FC∘GELU of the normalised values, ∂n left in the first buffer; slope and constant of what follows.
 
     `share` is the scale of the dropout behind the stage, None where a norm stands there.
     """
-    result, room = rooms
+    result, buffer = buffers
     factor = 1.0 if share is None else share
-    normal = normalised(values, stage, moments, room)
+    normal = normalised(values, stage, moments, buffer)
     active = torch.ops.aten.gelu.out(normal, out=result)
     weight = transposed_product(gradient, active).mul_(factor)
     bias = torch.zeros_like(stage.bias) if share is None else row_sum(gradient).mul_(factor)
     pulled = torch.mm(gradient, stage.weight * factor, out=result)
     torch.ops.aten.gelu_backward.grad_input(pulled, normal, grad_input=result)
     shift = row_sum(result)
-    scale = (row_sum(torch.mul(result, values, out=room)) - moments.mean * shift) * moments.root
+    scale = (row_sum(torch.mul(result, values, out=buffer)) - moments.mean * shift) * moments.root
     slope, constant = _through_moments(stage, moments, scale, shift, values.shape[0])
     return slope, constant, Stage(scale, shift, weight, bias)
 
@@ -268,25 +267,24 @@ def _through_moments(stage: Stage, moments: Moments, scale: Tensor, shift: Tenso
     return slope, torch.addcmul(share * shift, slope, moments.mean, value=-1)
 
 
-def _dropped(gradient: Tensor, bits: Tensor | None, kept: int, room: Tensor) -> Tensor:
-    """Gradient before a dropout whose scale is left to the weights, in `room`."""
-    return room.copy_(gradient) if bits is None else keep_factor(bits, kept, room).mul_(gradient)
+def _dropped(gradient: Tensor, bits: Tensor | None, kept: int, buffer: Tensor) -> Tensor:
+    """Gradient before a dropout whose scale is left to the weights, in `buffer`."""
+    return buffer.copy_(gradient) if bits is None else keep_factor(bits, kept, buffer).mul_(gradient)
 
 
-def _like(room: Tensor, values: Tensor) -> Tensor:
-    """The room, or one of another width where ψ has other channels than its blocks."""
-    return room if room.shape == values.shape else torch.empty_like(values)
+def _like(buffer: Tensor, values: Tensor) -> Tensor:
+    """The buffer, or one of another width where ψ has other channels than its blocks."""
+    return buffer if buffer.shape == values.shape else torch.empty_like(values)
 
 
 @torch.no_grad()
-def share(
-    x: Tensor, running: tuple[Tensor, Tensor], momentum: float, epsilon: float, memory: Memory, stages: int
-) -> Shared:
+def share(x: Tensor, running: tuple[Tensor, Tensor], norm: WeightedBatchNorm, memory: Memory, stages: int) -> Shared:
     """What the L layers of so many stages that read x [R, K] share; running statistics [L, K] move towards x's."""
+    momentum, epsilon = norm.momentum, norm.epsilon
     rows, layers = x.shape[0], running[0].shape[0]
     mean = row_sum(x) / rows
     shared = Shared(x, memory, layers * (stages - 1))
-    offset = torch.sub(x, mean, out=shared.rooms[0])
+    offset = torch.sub(x, mean, out=shared.buffers[0])
     variance = row_sum(torch.mul(offset, offset, out=offset)) / rows
     shared.moments = Moments(mean, _root(variance, epsilon))
     running[0].lerp_(mean.expand_as(running[0]), momentum)
@@ -294,7 +292,7 @@ def share(
     return shared
 
 
-def share_rooms(x: Tensor, memory: Memory) -> Shared:
+def share_buffers(x: Tensor, memory: Memory) -> Shared:
     """What the layers that read x [R, K] share in evaluation."""
     return Shared(x[:EVALUATED_ROWS], memory, 0)
 
@@ -305,9 +303,9 @@ def affine(stage: Stage, moments: Moments) -> tuple[Tensor, Tensor]:
     return factor, torch.addcmul(stage.shift, factor, moments.mean, value=-1)
 
 
-def normalised(values: Tensor, stage: Stage, moments: Moments, room: Tensor) -> Tensor:
+def normalised(values: Tensor, stage: Stage, moments: Moments, buffer: Tensor) -> Tensor:
     factor, offset = affine(stage, moments)
-    return torch.addcmul(offset, values, factor, out=room)
+    return torch.addcmul(offset, values, factor, out=buffer)
 
 
 def gelu_(values: Tensor) -> Tensor:

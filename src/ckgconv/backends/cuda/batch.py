@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from ckgconv.backends.cuda.assembly import Capacity, Members, members
 from ckgconv.backends.cuda.assembly.naive import Ragged, ragged
+from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.backends.cuda.walk import walk_coordinates
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.pairs.encode import Encoding
@@ -92,6 +93,7 @@ def padded_batch(
     capacity: Capacity,
     encoding: Encoding,
     dtype: torch.dtype,
+    schedule: InOrder = IN_ORDER,
 ) -> tuple[GraphBatch, Ragged]:
     """Graphs of the given numbers [G], and which nodes they are.
 
@@ -101,6 +103,7 @@ def padded_batch(
         like = torch.empty(0, dtype=dtype, device=numbers.device)
         found = members(store.node_ptr, store.edge_ptr, store.edge_index, numbers, capacity, like)
         nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
+        schedule.wait_for_prefetch()  # walks occupy much of the device
         pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)
     else:
         nodes = ragged(store.node_ptr, numbers, capacity.nodes)

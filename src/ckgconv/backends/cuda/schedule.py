@@ -1,147 +1,154 @@
-"""Launches beside the main chain of a captured step.
+"""Which stream each launch of a step runs on, and what waits for what.
 
-A step is a chain of launches, each waiting for the one before, but not all of it hangs together: nobody reads
-gradients of parameters before the update, nor the stem of the nodes before the blocks. Inside `overlapping` such
-launches run on other streams, on several in turn, since they need not wait for each other either. The node pass,
-moreover, occupies half of a large GPU: other work of the step that wants the rest, such as the walks of the next batch,
-begins where the network calls `has_room`. The pairs pass is the opposite: its programs take every place there is, and
-one of another launch makes the next stage wait. What is `put_off` begins behind it, where the main chain calls
-`has_places`.
+A step is a chain of launches, each waiting for the one before it, but not all of them depend on each other: nothing
+reads gradients of parameters before the update, nor the stem of the nodes before the blocks. A `Schedule` runs such
+launches on side streams, several in turn, since they need not wait for each other either.
 
-Elsewhere everything runs where it stands, and none of these functions does anything.
+Two passes decide when. The node pass occupies half of a large GPU, so the next batch is assembled beside it: the model
+calls `start_prefetch` there. The pairs pass fills every SM, so a concurrent launch delays its next stage: what should
+not run there is deferred until the main stream calls `flush_deferred`.
+
+A schedule is an object that is handed from the engine to the model and to its autograd functions, whose backward passes
+run on threads of their own. `IN_ORDER` is the schedule of everybody else: every launch runs where it stands.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
+Launches = Callable[[], None]
 
-@dataclass
-class Overlap:
-    """The other streams of a step, what prepares the next one, and what may not be freed before they have read it."""
 
-    main: torch.cuda.Stream
-    sides: Sequence[torch.cuda.Stream]
-    prepare: Callable[[], None] | None
-    turn: int = 0
-    held: list[Tensor] = field(default_factory=list)
-    room: torch.cuda.Event | None = None
-    waiting: list[tuple[Callable[[], None], tuple[Tensor, ...]]] = field(default_factory=list)
+class InOrder:
+    """Everything runs on the current stream, when it is called."""
+
+    def point(self) -> torch.cuda.Event | None:
+        """This point of the main stream, for `side_stream` and `flush_deferred`."""
+        return None
+
+    @contextmanager
+    def side_stream(self, *inputs: Tensor, since: torch.cuda.Event | None = None) -> Iterator[None]:
+        """Launches for which only `join` waits, and whose results nothing reads before it.
+
+        They may read everything computed before, or before an earlier point of the main stream where they begin then;
+        `inputs` are those tensors of it that could be freed meanwhile.
+        """
+        yield
+
+    def defer(self, launches: Launches, *inputs: Tensor) -> None:
+        """Launches for which only `join` waits, and which occupy many SMs: they begin at `flush_deferred`.
+
+        What they write is allocated before; `inputs` are tensors they read or write that could be freed meanwhile.
+        """
+        launches()
+
+    def flush_deferred(self, since: torch.cuda.Event | None = None) -> None:
+        """The launches that follow on the main stream leave SMs idle: deferred ones begin beside them."""
+
+    def start_prefetch(self) -> None:
+        """The launches that follow leave most of the device idle: assemble the next batch beside them."""
+
+    def wait_for_prefetch(self) -> None:
+        """What follows on this stream occupies much of the device: it waits for `start_prefetch`."""
+
+    def join(self) -> None:
+        """The main stream waits for all side streams, and for everything deferred."""
+
+
+IN_ORDER = InOrder()
+
+
+class Schedule(InOrder):
+    """The streams of one step; created on its main stream, finished by `finish`.
+
+    Args:
+        sides: streams beside the current one.
+        prefetch: launches that prepare the next step on a stream of their own; called once, by `start_prefetch`.
+    """
+
+    def __init__(self, sides: Sequence[torch.cuda.Stream], prefetch: Launches) -> None:
+        self.main = torch.cuda.current_stream()
+        self.sides = sides
+        self._prefetch: Launches | None = prefetch
+        self._turn = 0
+        self._held: list[Tensor] = []  # what may not be freed before a side stream has read it
+        self._prefetched: torch.cuda.Event | None = None
+        self._deferred: list[tuple[Launches, tuple[Tensor, ...]]] = []
+
+    def finish(self) -> None:
+        """Whatever has not begun begins, and the main stream waits for it."""
+        self.start_prefetch()
+        self.join()
+
+    def start_prefetch(self) -> None:
+        if self._prefetch is not None:
+            prefetch, self._prefetch = self._prefetch, None
+            self._prefetched = torch.cuda.current_stream().record_event()
+            prefetch()
+
+    def wait_for_prefetch(self) -> None:
+        if self._prefetched is not None:
+            torch.cuda.current_stream().wait_event(self._prefetched)
+
+    def point(self) -> torch.cuda.Event | None:
+        return self.main.record_event()
+
+    @contextmanager
+    def side_stream(self, *inputs: Tensor, since: torch.cuda.Event | None = None) -> Iterator[None]:
+        # A stream that this step has used may be given memory which the main stream has freed and not yet read.
+        assert since is None or self._turn < len(self.sides)
+        side = self._next_side()
+        if since is None:
+            side.wait_stream(torch.cuda.current_stream())
+        else:
+            side.wait_event(since)
+        with torch.cuda.stream(side):
+            yield
+        self._held += inputs
+
+    def defer(self, launches: Launches, *inputs: Tensor) -> None:
+        if torch.cuda.current_stream() != self.main:  # a side stream does not hold up the main one
+            launches()
+        else:
+            self._deferred.append((launches, inputs))
+
+    def flush_deferred(self, since: torch.cuda.Event | None = None) -> None:
+        """Everything launched on a side stream from now on begins here at the earliest, or at the point `since`.
+
+        That point must lie behind everything deferred. Launches waiting on one event start 1 µs apart in call order:
+        issue the main stream's next launch before this call, and it goes first.
+        """
+        if torch.cuda.current_stream() != self.main:
+            return
+        since = since or self.main.record_event()
+        for side in self._begun:
+            side.wait_event(since)
+        deferred, self._deferred = self._deferred, []
+        for launches, inputs in deferred:
+            side = self._next_side()
+            side.wait_event(since)
+            with torch.cuda.stream(side):
+                launches()
+            self._held += inputs
+
+    def join(self) -> None:
+        self.flush_deferred()
+        for side in self._begun:
+            self.main.wait_stream(side)
+        # Whoever gets this memory next is behind the join: the main stream, or a side that forks behind it.
+        self._held.clear()
 
     @property
-    def begun(self) -> Sequence[torch.cuda.Stream]:
+    def _begun(self) -> Sequence[torch.cuda.Stream]:
         """The streams that are part of this step."""
-        return self.sides[: self.turn]
+        return self.sides[: self._turn]
 
-    def next_side(self) -> torch.cuda.Stream:
-        """The stream whose turn it is."""
-        self.turn += 1
-        return self.sides[(self.turn - 1) % len(self.sides)]
-
-
-# Not a context variable: backward passes run on threads of their own.
-_overlap: Overlap | None = None
+    def _next_side(self) -> torch.cuda.Stream:
+        self._turn += 1
+        return self.sides[(self._turn - 1) % len(self.sides)]
 
 
-@contextmanager
-def overlapping(sides: Sequence[torch.cuda.Stream], prepare: Callable[[], None]) -> Iterator[None]:
-    """Within, `beside` runs on `sides`, and `prepare` is called once, at `has_room` or else at the end.
-
-    Its launches are on a stream of its own and begin when that may; only what follows `until_room` waits for the room.
-    """
-    global _overlap
-    _overlap = Overlap(torch.cuda.current_stream(), sides, prepare)
-    try:
-        yield
-        has_room()
-        together()
-    finally:
-        _overlap = None
-
-
-def has_room() -> None:
-    """The launches that follow leave most of the device idle."""
-    if _overlap is not None and _overlap.prepare is not None:
-        prepare, _overlap.prepare = _overlap.prepare, None
-        _overlap.room = torch.cuda.current_stream().record_event()
-        prepare()
-
-
-def until_room() -> None:
-    """What follows on this stream takes much of the device, and waits for `has_room`."""
-    if _overlap is not None and _overlap.room is not None:
-        torch.cuda.current_stream().wait_event(_overlap.room)
-
-
-def now() -> torch.cuda.Event | None:
-    """This point of the main chain, for `beside` and `has_places`."""
-    return None if _overlap is None else _overlap.main.record_event()
-
-
-@contextmanager
-def beside(*inputs: Tensor, since: torch.cuda.Event | None = None) -> Iterator[None]:
-    """Launches for which only `together` waits, and whose results nobody reads before it.
-
-    They may read all that was computed before, or before an earlier point of the main chain where they begin then;
-    `inputs` are those of it that could be freed meanwhile. Those that begin earlier need a stream which this step has
-    not used: one that has may be given memory which the main chain has freed and not yet read.
-    """
-    if _overlap is None:
-        yield
-        return
-    assert since is None or _overlap.turn < len(_overlap.sides)
-    side = _overlap.next_side()
-    if since is None:
-        side.wait_stream(torch.cuda.current_stream())
-    else:
-        side.wait_event(since)
-    with torch.cuda.stream(side):
-        yield
-    _overlap.held += inputs
-
-
-def put_off(launches: Callable[[], None], *inputs: Tensor) -> None:
-    """Launches for which only `together` waits, and which take many places: they begin, beside, at `has_places`.
-
-    What they write is allocated before; `inputs` are tensors they read or write that could be freed meanwhile. Those of
-    another stream than the main chain run where they stand.
-    """
-    if _overlap is None or torch.cuda.current_stream() != _overlap.main:
-        launches()
-    else:
-        _overlap.waiting.append((launches, inputs))
-
-
-def has_places(since: torch.cuda.Event | None = None) -> None:
-    """The launches that follow in the main chain leave places on the device; elsewhere it means nothing.
-
-    Whatever is launched beside from now on begins here at the earliest, or at an earlier point of the main chain that
-    lies behind all that was put off. Launches that wait for the same one begin a microsecond after each other, in the
-    order in which they were called: the main chain goes first where its next launch is called before this.
-    """
-    if _overlap is None or torch.cuda.current_stream() != _overlap.main:
-        return
-    since = since or _overlap.main.record_event()
-    for side in _overlap.begun:
-        side.wait_event(since)
-    waiting, _overlap.waiting = _overlap.waiting, []
-    for launches, inputs in waiting:
-        side = _overlap.next_side()
-        side.wait_event(since)
-        with torch.cuda.stream(side):
-            launches()
-        _overlap.held += inputs
-
-
-def together() -> None:
-    """Wait for everything beside, and for what was put off."""
-    if _overlap is None:
-        return
-    has_places()
-    for side in _overlap.begun:
-        _overlap.main.wait_stream(side)
-    # Whoever gets this memory next is behind the join: the main stream, or a side that has begun and forks behind it.
-    _overlap.held.clear()
+class ScheduledModel:
+    """Marks a model whose `forward(batch, schedule)` places its launches on the streams of a schedule."""

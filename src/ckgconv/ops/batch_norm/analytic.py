@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.ops.all_reduce import several_processes, total
+from ckgconv.ops.all_reduce import all_reduce, several_processes
 from ckgconv.ops.batch_norm.naive import row_share, weighted_moments
 
 
@@ -49,7 +49,9 @@ class WeightedStandardisation(torch.autograd.Function):
         standard = (x - mean.unsqueeze(-2)) * root.unsqueeze(-2)
         gradient_shift = gradient.sum(-2)
         gradient_scale = (gradient * standard).sum(-2)
-        pulled = torch.addcmul(total(gradient_shift).unsqueeze(-2), standard, total(gradient_scale).unsqueeze(-2))
+        pulled = torch.addcmul(
+            all_reduce(gradient_shift).unsqueeze(-2), standard, all_reduce(gradient_scale).unsqueeze(-2)
+        )
         share = 1 / total_weight if row_weight is None else row_share(row_weight, total_weight)
         gradient_x = torch.addcmul(gradient, pulled, share, value=-1) * (scale * root).unsqueeze(-2)
         return gradient_x, None, gradient_scale, gradient_shift, None
@@ -58,10 +60,10 @@ class WeightedStandardisation(torch.autograd.Function):
 def shared_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """`weighted_moments` over the rows of all processes."""
     weight = x.new_ones(x.shape[-2]) if row_weight is None else row_weight
-    total_weight = total(weight.sum())
+    total_weight = all_reduce(weight.sum())
     share = row_share(weight, total_weight)
-    mean = total((share * x).sum(-2))
-    variance = total((share * (x - mean.unsqueeze(-2)).square()).sum(-2))
+    mean = all_reduce((share * x).sum(-2))
+    variance = all_reduce((share * (x - mean.unsqueeze(-2)).square()).sum(-2))
     return mean, variance, total_weight
 
 

@@ -10,6 +10,8 @@ Legend: M rows, V rows of the table, D width, R rows on which they are placed, S
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -18,7 +20,6 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ckgconv.backends.cuda.schedule import beside
 from ckgconv.ops.launch import block, power_of_two, product_precision
 from ckgconv.ops.reductions import summed
 
@@ -27,6 +28,7 @@ FEW = 8  # of a program that places them
 PARTS = 64  # at most
 PARTS_VALUES = 2**22  # of all parts together
 TILE = 64  # rows of the table of one program
+Place = Callable[..., AbstractContextManager[None]]  # of the launches of the table's gradient
 
 
 @triton.jit
@@ -78,42 +80,44 @@ def add_rows(table, index, places, y, rows, D: tl.constexpr, BLOCK_M: tl.constex
     tl.atomic_add(y + target[:, None] * D + columns[None, :], values, mask=inside, sem="relaxed")
 
 
-def lookup(index: Tensor, table: Tensor) -> Tensor:
+def lookup(index: Tensor, table: Tensor, gradient_place: Place) -> Tensor:
     """[M, D] from int64 [M] and a table [V, D]."""
-    return Lookup.apply(index, table)
+    return Lookup.apply(index, table, gradient_place)
 
 
-def lookup_onto(index: Tensor, place: Tensor, table: Tensor, rows: int) -> Tensor:
+def lookup_onto(index: Tensor, place: Tensor, table: Tensor, rows: int, gradient_place: Place) -> Tensor:
     """[R, D] from int64 [M], twice, and a table [V, D]."""
-    return LookupOnto.apply(index, place, table, rows)
+    return LookupOnto.apply(index, place, table, rows, gradient_place)
 
 
 class Lookup(torch.autograd.Function):
-    """index, table → rows."""
+    """index, table, place of the gradient → rows."""
 
     @staticmethod
-    def forward(ctx: Any, index: Tensor, table: Tensor) -> Tensor:
+    def forward(ctx: Any, index: Tensor, table: Tensor, gradient_place: Place) -> Tensor:
         # The kernel reads neighbours; a column of several attributes has others between.
         index = index.contiguous()
         ctx.save_for_backward(index)
-        ctx.shape = table.shape
+        ctx.shape, ctx.place = table.shape, gradient_place
         return table.index_select(0, index)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, None]:
         (index,) = ctx.saved_tensors
-        return None, _table_gradient(gradient, index, None, ctx.shape)
+        gradient = gradient.contiguous()
+        with ctx.place(gradient, index):
+            return None, _table_gradient(gradient, index, None, ctx.shape), None
 
 
 class LookupOnto(torch.autograd.Function):
-    """index, places, table, R → rows on their places."""
+    """index, places, table, R, place of the gradient → rows on their places."""
 
     @staticmethod
-    def forward(ctx: Any, index: Tensor, place: Tensor, table: Tensor, rows: int) -> Tensor:
+    def forward(ctx: Any, index: Tensor, place: Tensor, table: Tensor, rows: int, gradient_place: Place) -> Tensor:
         index, place, table = index.contiguous(), place.contiguous(), table.contiguous()
         ctx.save_for_backward(index, place)
-        ctx.shape = table.shape
+        ctx.shape, ctx.place = table.shape, gradient_place
         width = table.shape[1]
         y = table.new_zeros(rows, width)
         if len(index):
@@ -123,32 +127,32 @@ class LookupOnto(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor, None, None]:
         index, place = ctx.saved_tensors
-        return None, None, _table_gradient(gradient, index, place, ctx.shape), None
+        gradient = gradient.contiguous()
+        with ctx.place(gradient, index, place):
+            return None, None, _table_gradient(gradient, index, place, ctx.shape), None, None
 
 
 def _table_gradient(gradient: Tensor, index: Tensor, place: Tensor | None, shape: torch.Size) -> Tensor:
-    """∂T [V, D], beside."""
-    gradient = gradient.contiguous()
+    """∂T [V, D]."""
     entries, width = shape
     tile = min(TILE, block(entries))
     splits = max(1, min(PARTS, -(-len(index) // ROWS), PARTS_VALUES // (entries * width)))
-    with beside(gradient, index, *(() if place is None else (place,))):
-        parts = gradient.new_empty(splits, entries, width)
-        table_gradient[(splits, -(-entries // tile))](
-            gradient,
-            index,
-            place,
-            parts,
-            len(index),
-            V=entries,
-            D=width,
-            PRECISION=product_precision(),
-            BLOCK_M=ROWS,
-            BLOCK_V=tile,
-            BLOCK_D=max(16, power_of_two(width)),
-            num_warps=4 if width <= 64 else 8,
-            num_stages=1,
-        )
-        return summed(parts)
+    parts = gradient.new_empty(splits, entries, width)
+    table_gradient[(splits, -(-entries // tile))](
+        gradient,
+        index,
+        place,
+        parts,
+        len(index),
+        V=entries,
+        D=width,
+        PRECISION=product_precision(),
+        BLOCK_M=ROWS,
+        BLOCK_V=tile,
+        BLOCK_D=max(16, power_of_two(width)),
+        num_warps=4 if width <= 64 else 8,
+        num_stages=1,
+    )
+    return summed(parts)

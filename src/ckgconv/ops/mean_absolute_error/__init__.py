@@ -6,11 +6,11 @@ from ckgconv.ops import dispatch
 from ckgconv.ops.mean_absolute_error import naive
 
 
-def absolute(prediction: Tensor, target: Tensor) -> Tensor:
+def mean_absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """Scalar from two tensors of one shape."""
     if dispatch.uses_triton(prediction):
         from ckgconv.ops.mean_absolute_error import triton as kernels
 
         if kernels.applies(prediction, target):
-            return kernels.absolute(prediction, target)
-    return naive.absolute(prediction, target)
+            return kernels.mean_absolute_error(prediction, target)
+    return naive.mean_absolute_error(prediction, target)

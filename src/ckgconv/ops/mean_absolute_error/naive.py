@@ -12,7 +12,7 @@ def known_difference(prediction: Tensor, target: Tensor) -> tuple[Tensor, Tensor
     return (prediction - target).where(known, 0.0).abs().sum(), known.sum()
 
 
-def absolute(prediction: Tensor, target: Tensor) -> Tensor:
+def mean_absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """Scalar from two tensors of one shape."""
     total, count = known_difference(prediction, target)
     return total / count.clamp(min=1)

@@ -28,12 +28,12 @@ def applies(prediction: Tensor, target: Tensor) -> bool:
     )
 
 
-def absolute(prediction: Tensor, target: Tensor) -> Tensor:
+def mean_absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """Scalar from two tensors of one shape; see `naive`."""
-    return Absolute.apply(prediction, target)
+    return MeanAbsoluteError.apply(prediction, target)
 
 
-class Absolute(torch.autograd.Function):
+class MeanAbsoluteError(torch.autograd.Function):
     """Predictions, targets → the mean absolute difference."""
 
     @staticmethod

@@ -1,1 +1,1 @@
-"""AdamW with a clipped gradient norm on one flat vector; `naive` is the specification of `triton`."""
+"""AdamW with a clipped gradient norm on one flat vector; `naive` is the specification of `launch`."""

@@ -1,1 +1,1 @@
-"""The pyramid head on few rows as one launch; `naive` is the specification of `triton`."""
+"""The pyramid head on few rows as one launch; `nn.head` is the specification."""

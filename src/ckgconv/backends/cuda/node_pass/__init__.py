@@ -1,1 +1,1 @@
-"""The node pass: all blocks of a network; `naive` is the specification of `triton`."""
+"""The node pass: all blocks of a network in a few launches each; `nn.block` is the specification."""

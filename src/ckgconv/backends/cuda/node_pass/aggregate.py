@@ -13,7 +13,7 @@ Legend: N nodes, P pairs, D width, S parts (programs).
 import triton
 import triton.language as tl
 
-from ckgconv.backends.cuda.node_pass.forward import (
+from ckgconv.backends.cuda.node_pass.forward_kernels import (
     dropped,
     kernel_rows,
     node_rows,

@@ -1,317 +1,187 @@
-"""Triton kernels of the node pass, forward: two per block.
+"""The node pass forward, launch after launch: two or three per block.
 
-forward_convolution   y = 1/|supp| Σ x_j ⊙ ψ_ij;  t = x + drop( W (y ⊙ (θ₁ + √d θ₂)) + b )         and the moments of t
-forward_ffn           u = BN(t);  v = u + drop( W₂ GELU(W₁ u + b₁) + b₂ )                          and the moments of v
+The kernels are in `forward_kernels`, and in `aggregate` for nodes of many senders.
 
-At 740 nodes a launch is all latency, so a kernel ends only where the statistics of all nodes are needed, and begins
-before the one in front of it has ended: what does not hang on that one, weights, ψ and who sends, is loaded meanwhile.
-x of a block is never written: it is BN(v) of the block before, applied as it is read.
-
-Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
+Legend: L blocks, N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
 
-# mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
+from collections.abc import Sequence
+from typing import Any
 
-import triton
-import triton.language as tl
+import torch
+from torch import Tensor
 
-from ckgconv.backends.cuda.node_pass.norm import read_norm
-from ckgconv.ops.tiles import (
-    gelu,
-    kept,
-    merge_moments,
-    tile_moments,
-    wait_for_last,
-    write_parts,
+from ckgconv.backends.cuda.node_pass.aggregate import aggregate, project
+from ckgconv.backends.cuda.node_pass.forward_kernels import forward_convolution, forward_ffn
+from ckgconv.backends.cuda.node_pass.norm import apply_norm
+from ckgconv.backends.cuda.node_pass.options import (
+    NODES,
+    Block,
+    Dropout,
+    Lists,
+    Settings,
+    convolution_launch,
+    ffn_launch,
+    hidden_tile,
+    parts_of,
+    plain_launch,
 )
+from ckgconv.ops.launch import block, early_launch, launch, power_of_two, programs
+
+MANY = 64  # senders of a node, from which on they are summed by a launch of its own
+FEW = 4  # nodes of a tile of that launch
 
 
-@triton.jit
-def dropped(values, seed, rows, level, factor, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    return tl.where(kept(seed, rows, level, ROWS, COLUMNS), values * factor, 0.0)
+class Forward:
+    """One forward pass over x [N, D] with kernels ψ [L, P, D]."""
 
+    def __init__(
+        self,
+        x: Tensor,
+        psi: Tensor,
+        lists: Lists,
+        blocks: Sequence[Block],
+        settings: Settings,
+        filled: Tensor,
+        dropout: Dropout,
+    ) -> None:
+        self.x, self.psi, self.lists, self.blocks = x, psi, lists, blocks
+        self.settings, self.filled, self.dropout = settings, filled, dropout
+        self.nodes, self.width = x.shape
+        self.splits = parts_of(self.nodes)
+        # Parts of the moments of t and of v.
+        self.parts = torch.empty(2, 3, self.splits, self.width, device=x.device)
+        self.sizes = {"D": self.width, "splits": self.splits, "BLOCK_N": NODES, "BLOCK_D": block(self.width)}
+        self.norms = {"epsilon": settings.epsilon, "PARTS": power_of_two(self.splits)}
+        self.plain, self.early = plain_launch(self.width, settings), early_launch(x)
+        self.convolve = self._separately if psi.shape[1] > MANY * self.nodes else self._at_once
 
-@triton.jit
-def senders(sender, begin, length, place):
-    """[N, C] the senders of each node at some places [C] of its list."""
-    entry = begin[:, None] + place[None, :]
-    return tl.load(sender + entry, mask=place[None, :] < length[:, None], other=0).to(tl.int32)
+    def run(self, moments: Tensor | None) -> tuple[Tensor, Tensor]:
+        """x', and y, t, v of each block [L, 3, N, D]; `moments` gets the batch's, None takes running statistics."""
+        self.moments = moments
+        self.state = {"TRACK": moments is not None, "PRECISION": self.settings.precision}
+        kept = torch.empty(len(self.blocks), 3, self.nodes, self.width, device=self.x.device)
+        source = self.x
+        for number in range(len(self.blocks)):
+            y, t, v = kept[number]
+            self.convolve(number, source, y, t)
+            self._feed_forward(number, t, v)
+            source = v
+        return self._last_norm(source), kept
 
+    def _norm(self, place: int) -> list[Any]:
+        """Where the moments and running statistics of a norm are; those of block l are norms 2l and 2l + 1."""
+        moments = None if self.moments is None else self.moments[place // 2, place % 2]
+        return [moments, *self.settings.running[place], self.settings.momentum]
 
-@triton.jit
-def kernel_rows(psi, row, stored, columns, PITCH: tl.constexpr):
-    """[N, C, D] rows of ψ, zeros where none is stored."""
-    there = stored[:, :, None] & (columns < PITCH)[None, None, :]
-    return tl.load(psi + row[:, :, None] * PITCH + columns[None, None, :], mask=there, other=0.0)
+    def _before(self, number: int, source: Tensor) -> tuple[Any, ...]:
+        """What a block reads: the values in front of the norm that ends the block before it, and that norm."""
+        previous = self.blocks[max(number - 1, 0)]
+        norm = self._norm(max(2 * number - 1, 0))
+        return (source, self.parts[1], *norm, previous.scale_out, previous.shift_out)
 
+    def _scaled(self, number: int) -> tuple[Tensor, ...]:
+        each = self.blocks[number]
+        return (self.lists.degree, each.theta1, each.theta2, each.weight, each.bias)
 
-@triton.jit
-def node_rows(values, node, stored, columns, D: tl.constexpr):
-    """[N, C, D] rows of a tensor over nodes."""
-    there = stored[:, :, None] & (columns < D)[None, None, :]
-    return tl.load(values + node[:, :, None] * D + columns[None, None, :], mask=there, other=0.0)
-
-
-@triton.jit
-def projection(theta1, theta2, linear, bias, columns, D: tl.constexpr):
-    """θ₁, θ₂ [D], Wᵀ [D, D] and b [D] of the degree scaler and the projection behind a convolution."""
-    real = columns < D
-    first, second = tl.load(theta1 + columns, mask=real, other=0.0), tl.load(theta2 + columns, mask=real, other=0.0)
-    cell = columns[None, :] * D + columns[:, None]
-    matrix = tl.load(linear + cell, mask=real[:, None] & real[None, :], other=0.0)
-    return first, second, matrix, tl.load(bias + columns, mask=real, other=0.0)
-
-
-@triton.jit
-def sum_over_senders(
-    v,
-    psi,
-    sender,
-    begin,
-    length,
-    kernel,
-    values,
-    following,
-    slope,
-    moved,
-    columns,
-    D: tl.constexpr,
-    PITCH: tl.constexpr,
-    CHUNK: tl.constexpr,
-    NORM: tl.constexpr,
-):
-    """[N, D] Σ_j x_j ⊙ ψ_ij of some nodes.
-
-    The first chunk of ψ and v is loaded already, and so is who sends the next one: who sends is read two chunks ahead,
-    so that no load waits for another.
-    """
-    # Summed over chunks first: the senders of one chunk lie in different threads.
-    products = tl.zeros([begin.shape[0], CHUNK, columns.shape[0]], tl.float32)
-    for chunk in range(0, tl.max(length, axis=0), CHUNK):
-        if NORM:
-            values = values * slope[None, None, :] + moved[None, None, :]
-        products += kernel.to(tl.float32) * values
-        place = chunk + CHUNK + tl.arange(0, CHUNK)
-        stored = place[None, :] < length[:, None]
-        other, following = following, senders(sender, begin, length, place + CHUNK)
-        kernel = kernel_rows(psi, begin[:, None] + place[None, :], stored, columns, PITCH)
-        values = node_rows(v, other, stored, columns, D)
-    return tl.sum(products, axis=1)
-
-
-@triton.jit
-def forward_convolution(
-    v,
-    v_parts,
-    v_moments,
-    running_mean,
-    running_variance,
-    momentum,
-    v_scale,
-    v_shift,
-    psi,
-    rowptr,
-    sender,
-    support_size,
-    degree,
-    theta1,
-    theta2,
-    linear,
-    bias,
-    y,
-    t,
-    t_parts,
-    filled,
-    seed,
-    draw,
-    level,
-    factor,
-    epsilon,
-    D: tl.constexpr,
-    splits,
-    PITCH: tl.constexpr,
-    NORM: tl.constexpr,
-    GIVEN: tl.constexpr,
-    TRACK: tl.constexpr,
-    DROP: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    CHUNK: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    PARTS: tl.constexpr,
-    EARLY: tl.constexpr,
-):
-    if not NORM:
-        # The first of the pass: what is loaded ahead elsewhere may come from the launch right in front.
-        wait_for_last(EARLY)
-    split = tl.program_id(0)
-    nodes = tl.load(filled).to(tl.int32)
-    columns = tl.arange(0, BLOCK_D)
-    real_column = columns < D
-    first, second, matrix, added = projection(theta1, theta2, linear, bias, columns, D)
-    slope = tl.zeros([BLOCK_D], tl.float32)
-    moved = tl.zeros([BLOCK_D], tl.float32)
-    total_t = 0.0
-    mean_t = tl.zeros([BLOCK_D], tl.float32)
-    squares_t = tl.zeros([BLOCK_D], tl.float32)
-    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        real = node < nodes
-        begin = tl.load(rowptr + node, mask=real, other=0).to(tl.int32)
-        length = tl.load(rowptr + node + 1, mask=real, other=0).to(tl.int32) - begin
-        size = tl.load(support_size + node, mask=real, other=1.0)
-        root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
-        place = tl.arange(0, CHUNK)
-        other, following = senders(sender, begin, length, place), senders(sender, begin, length, place + CHUNK)
-        kernel = kernel_rows(psi, begin[:, None] + place[None, :], place[None, :] < length[:, None], columns, PITCH)
-        wait_for_last(EARLY)
-        values = node_rows(v, other, place[None, :] < length[:, None], columns, D)
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
-        own = tl.load(v + target, mask=inside, other=0.0)
-        if NORM:
-            if start == split * BLOCK_N:
-                offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
-                mean, slope = read_norm(
-                    v_parts,
-                    v_moments,
-                    running_mean,
-                    running_variance,
-                    momentum,
-                    v_scale,
-                    splits,
-                    nodes,
-                    D,
-                    columns,
-                    epsilon,
-                    GIVEN,
-                    False,
-                    PARTS,
-                    BLOCK_N,
-                )
-                moved = offset - mean * slope
-            own = own * slope[None, :] + moved[None, :]
-        summed = sum_over_senders(
-            v, psi, sender, begin, length, kernel, values, following, slope, moved, columns, D, PITCH, CHUNK, NORM
+    def _at_once(self, number: int, source: Tensor, y: Tensor, t: Tensor) -> None:
+        """Convolution, degree scaler, projection and residual sum in one launch."""
+        lists = self.lists
+        forward_convolution[(self.splits,)](
+            *self._before(number, source),
+            self.psi[number],
+            lists.rowptr,
+            lists.sender,
+            lists.support_size,
+            *self._scaled(number),
+            y,
+            t,
+            self.parts[0],
+            self.filled,
+            self.dropout.seed,
+            **self.dropout.arguments(2 * number),
+            **self.sizes,
+            **self.norms,
+            **self.state,
+            **convolution_launch(self.psi),
+            **self.early,
+            NORM=number > 0,
+            GIVEN=self.moments is None,
         )
-        summed = summed / tl.maximum(size, 1.0)[:, None]
-        tl.store(y + target, summed, mask=inside)
-        scaled = summed * (first[None, :] + root[:, None] * second[None, :])
-        out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
-        if DROP:
-            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        out += own
-        tl.store(t + target, out, mask=inside)
-        if TRACK:
-            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
-            total_t, mean_t, squares_t = merge_moments(total_t, mean_t, squares_t, more, more_mean, more_squares)
-    wait_for_last(EARLY)
-    if TRACK:
-        write_parts(t_parts + split * D, splits * D, D, columns, total_t, mean_t, squares_t)
 
+    def _separately(self, number: int, source: Tensor, y: Tensor, t: Tensor) -> None:
+        """The same in two launches: many senders want smaller tiles of nodes than the product does."""
+        lists, normal = self.lists, torch.empty_like(self.x)
+        tile = {"BLOCK_N": FEW, "TILE": NODES, "CHUNK": 16, "PITCH": self.psi.stride(1)}
+        aggregate[(min(-(-self.nodes // FEW), programs(self.x, 8)),)](
+            *self._before(number, source),
+            self.psi[number],
+            lists.rowptr,
+            lists.sender,
+            lists.support_size,
+            normal,
+            y,
+            self.filled,
+            **self.norms,
+            **{**self.sizes, **tile, **launch(self.width), "maxnreg": 128},
+            NORM=number > 0,
+            GIVEN=self.moments is None,
+        )
+        project[(self.splits,)](
+            normal,
+            y,
+            *self._scaled(number),
+            t,
+            self.parts[0],
+            self.filled,
+            self.dropout.seed,
+            **self.dropout.arguments(2 * number),
+            **self.sizes,
+            **self.state,
+            **self.plain,
+        )
 
-@triton.jit
-def hidden_matrices(linear_in, linear_out, inner, columns, D: tl.constexpr, H: tl.constexpr):
-    """W₁ᵀ [D, inner] and W₂ᵀ [inner, D] of some hidden channels."""
-    there = (inner < H)[None, :] & (columns < D)[:, None]
-    matrix_in = tl.load(linear_in + inner[None, :] * D + columns[:, None], mask=there, other=0.0)
-    there = (inner < H)[:, None] & (columns < D)[None, :]
-    matrix_out = tl.load(linear_out + columns[None, :] * H + inner[:, None], mask=there, other=0.0)
-    return matrix_in, matrix_out
+    def _feed_forward(self, number: int, t: Tensor, v: Tensor) -> None:
+        each, hidden = self.blocks[number], self.blocks[number].weight_in.shape[0]
+        forward_ffn[(self.splits,)](
+            t,
+            self.parts[0],
+            *self._norm(2 * number),
+            each.scale,
+            each.shift,
+            each.weight_in,
+            each.bias_in,
+            each.weight_out,
+            each.bias_out,
+            v,
+            self.parts[1],
+            self.filled,
+            self.dropout.seed,
+            **self.dropout.arguments(2 * number + 1),
+            **self.sizes,
+            **self.norms,
+            **self.state,
+            **ffn_launch(),
+            **self.early,
+            GIVEN=self.moments is None,
+            H=hidden,
+            BLOCK_H=hidden_tile(self.width, hidden),
+        )
 
-
-@triton.jit
-def forward_ffn(
-    t,
-    t_parts,
-    t_moments,
-    running_mean,
-    running_variance,
-    momentum,
-    scale,
-    shift,
-    linear_in,
-    bias_in,
-    linear_out,
-    bias_out,
-    v,
-    v_parts,
-    filled,
-    seed,
-    draw,
-    level,
-    factor,
-    epsilon,
-    D: tl.constexpr,
-    H: tl.constexpr,
-    splits,
-    GIVEN: tl.constexpr,
-    TRACK: tl.constexpr,
-    DROP: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    BLOCK_H: tl.constexpr,
-    PARTS: tl.constexpr,
-    EARLY: tl.constexpr,
-):
-    split = tl.program_id(0)
-    nodes = tl.load(filled).to(tl.int32)
-    columns = tl.arange(0, BLOCK_D)
-    real_column = columns < D
-    offset = tl.load(shift + columns, mask=real_column, other=0.0)
-    added = tl.load(bias_out + columns, mask=real_column, other=0.0)
-    inner = tl.arange(0, BLOCK_H)
-    # Both matrices at once fit on every chip, unless they are taken apart into three products of tf32.
-    AHEAD: tl.constexpr = H <= BLOCK_H and PRECISION == "tf32"
-    if AHEAD:
-        matrix_in, matrix_out = hidden_matrices(linear_in, linear_out, inner, columns, D, H)
-    mean = tl.zeros([BLOCK_D], tl.float32)
-    slope = tl.zeros([BLOCK_D], tl.float32)
-    wait_for_last(EARLY)
-    total_v = 0.0
-    mean_v = tl.zeros([BLOCK_D], tl.float32)
-    squares_v = tl.zeros([BLOCK_D], tl.float32)
-    for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        real = node < nodes
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
-        values = tl.load(t + target, mask=inside, other=0.0)
-        if start == split * BLOCK_N:
-            mean, slope = read_norm(
-                t_parts,
-                t_moments,
-                running_mean,
-                running_variance,
-                momentum,
-                scale,
-                splits,
-                nodes,
-                D,
-                columns,
-                epsilon,
-                GIVEN,
-                False,
-                PARTS,
-                BLOCK_N,
-            )
-        u = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
-        out = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
-        for hidden in range(0, H, BLOCK_H):
-            if not AHEAD:
-                inner = hidden + tl.arange(0, BLOCK_H)
-                matrix_in, matrix_out = hidden_matrices(linear_in, linear_out, inner, columns, D, H)
-            n = tl.dot(u, matrix_in, input_precision=PRECISION)
-            n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
-            out = tl.dot(gelu(n), matrix_out, out, input_precision=PRECISION)
-        out += added[None, :]
-        if DROP:
-            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        out += u
-        tl.store(v + target, out, mask=inside)
-        if TRACK:
-            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
-            total_v, mean_v, squares_v = merge_moments(total_v, mean_v, squares_v, more, more_mean, more_squares)
-    if TRACK:
-        write_parts(v_parts + split * D, splits * D, D, columns, total_v, mean_v, squares_v)
+    def _last_norm(self, v: Tensor) -> Tensor:
+        """x' [N, D] of the last block."""
+        out = torch.empty_like(self.x)
+        apply_norm[(-(-self.nodes // NODES),)](
+            *self._before(len(self.blocks), v),
+            out,
+            None,
+            self.filled,
+            N=self.nodes,
+            GIVEN=self.moments is None,
+            WEIGHTED=False,
+            TILE=NODES,
+            **self.sizes,
+            **self.norms,
+            **self.plain,
+        )
+        return out

@@ -4,8 +4,8 @@
 
 Both factors of each matrix's gradient are there for all blocks. A program owns a tile of one matrix and some of the
 nodes, and all matrices are one launch: the library takes one program and 50 µs for each matrix of a few million
-operations. It is put off until the stages of the pairs pass have ended. Beside them, which fill the device to the last
-program, it kept some of those waiting and cost 45 µs; in front of them, in the main chain, 25 µs.
+operations. The launch is deferred until the stages of the pairs pass have ended: concurrent with them, which fill every
+SM, it cost 45 µs; in front of them, on the main stream, 25 µs.
 
 Legend: L blocks, N nodes (a multiple of `PIECE`), D width, H hidden width, A and B channels of two factors, S parts.
 """
@@ -14,13 +14,14 @@ Legend: L blocks, N nodes (a multiple of `PIECE`), D width, H hidden width, A an
 
 from functools import partial
 from math import prod
+from typing import NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from ckgconv.backends.cuda.schedule import put_off
+from ckgconv.backends.cuda.node_pass.options import Settings
 from ckgconv.ops.reductions import write_sums
 
 PIECE = 32  # nodes at once
@@ -166,61 +167,68 @@ def matrix_gradients(
         )
 
 
-def field_gradients(
-    sums: Tensor, sums_out: Tensor, narrow: Tensor, wide: Tensor, width: int, precision: str
-) -> list[Tensor]:
-    """Gradients in the order of the fields of each block.
+class Factors(NamedTuple):
+    """Both factors of each matrix's gradient, for all blocks."""
 
-    Args:
-        sums, sums_out: [S, L, 4, D] and [S, L, 2, D], parts of sums over nodes.
-        narrow, wide: factors of matrices' gradients, [4, L, N, D or more] and [2, L, N, H].
-    """
-    out, u, projected, scaled = narrow
-    hidden, gradient_hidden = wide
-    layers, rows, inner = hidden.shape
+    narrow: Tensor  # [4, L, N, D or more] ∂ of the FFN's output, u, ∂ of the projection's output, its input
+    wide: Tensor  # [2, L, N, H] hidden values and their gradients
+
+
+def field_gradients(sums: Tensor, sums_out: Tensor, factors: Factors, width: int, settings: Settings) -> list[Tensor]:
+    """Gradients in the order of the fields of each block, from sums [S, L, 4, D] and [S, L, 2, D] over nodes."""
+    defer = settings.schedule.defer
+    layers, rows, inner = factors.wide.shape[1:]
     shapes = [(width, width), (width,), (inner, width), (inner,), (width, inner), (width,)]
     sizes = [layers * prod(shape) for shape in shapes]
     span = max(SPAN, -(-rows // (PARTS * PIECE)) * PIECE)
-    parts = torch.empty(-(-rows // span), sum(sizes), device=wide.device)
-    square = (-(-width // TILE)) ** 2
-    oblong = -(-width // TILE) * -(-inner // TILE)
+    parts = torch.empty(-(-rows // span), sum(sizes), device=sums.device)
     totals, own_sums, out_sums = (torch.empty_like(each[0]) for each in (parts, sums, sums_out))
 
     def products() -> None:
-        matrix_gradients[(layers, square + 2 * oblong, len(parts))](
-            projected,
-            scaled,
-            gradient_hidden,
-            u,
-            out,
-            hidden,
-            *parts.split(sizes, dim=1),
-            parts.stride(0),
-            rows,
-            D=width,
-            H=inner,
-            PITCH=narrow.shape[3],
-            SQUARE=square,
-            OBLONG=oblong,
-            PRECISION=precision,
-            PIECE=PIECE,
-            SPAN=span,
-            TILE=TILE,
-            num_stages=1,
-        )
+        launch_products(factors, parts, parts.split(sizes, dim=1), width, span, settings.precision)
         write_sums(parts, totals)
 
-    # Nobody reads them before the update.
-    put_off(products, parts, narrow, wide, totals)
-    put_off(partial(write_sums, sums, own_sums), sums, own_sums)
-    put_off(partial(write_sums, sums_out, out_sums), sums_out, out_sums)
-    weight, bias, weight_in, bias_in, weight_out, bias_out = (
-        total.view(layers, *shape) for total, shape in zip(totals.split(sizes), shapes, strict=True)
-    )
+    # Nothing reads them before the update.
+    defer(products, parts, *factors, totals)
+    defer(partial(write_sums, sums, own_sums), sums, own_sums)
+    defer(partial(write_sums, sums_out, out_sums), sums_out, out_sums)
+    matrices = [total.view(layers, *shape) for total, shape in zip(totals.split(sizes), shapes, strict=True)]
     gradients: list[Tensor] = []
     for number, (own, following) in enumerate(zip(own_sums, out_sums, strict=True)):
+        weight, bias, *feed_forward = (matrix[number] for matrix in matrices)
         shift, scale, theta1, theta2 = own.unbind(0)
         shift_out, scale_out = following.unbind(0)
-        gradients += [theta1, theta2, weight[number], bias[number], scale, shift]
-        gradients += [weight_in[number], bias_in[number], weight_out[number], bias_out[number], scale_out, shift_out]
+        gradients += [theta1, theta2, weight, bias, scale, shift, *feed_forward, scale_out, shift_out]
     return gradients
+
+
+def launch_products(
+    factors: Factors, parts: Tensor, views: tuple[Tensor, ...], width: int, span: int, precision: str
+) -> None:
+    """Parts of the gradients of all matrices and their biases, `span` nodes a program."""
+    out, u, projected, scaled = factors.narrow
+    hidden, gradient_hidden = factors.wide
+    layers, rows, inner = hidden.shape
+    square = (-(-width // TILE)) ** 2
+    oblong = -(-width // TILE) * -(-inner // TILE)
+    matrix_gradients[(layers, square + 2 * oblong, len(parts))](
+        projected,
+        scaled,
+        gradient_hidden,
+        u,
+        out,
+        hidden,
+        *views,
+        parts.stride(0),
+        rows,
+        D=width,
+        H=inner,
+        PITCH=factors.narrow.shape[3],
+        SQUARE=square,
+        OBLONG=oblong,
+        PRECISION=precision,
+        PIECE=PIECE,
+        SPAN=span,
+        TILE=TILE,
+        num_stages=1,
+    )

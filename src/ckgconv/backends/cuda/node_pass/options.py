@@ -8,28 +8,64 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from ckgconv.backends.cuda.schedule import InOrder
 from ckgconv.ops.launch import block, launch, threshold
 
 NODES = 16  # rows of a tile: the least that matrix units take
 PROGRAMS = 256  # more parts would cost more to add up than they save
 
-
 Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [D] of both norms of each block, one after the other
+
+
+class Block(NamedTuple):
+    """Parameters of one block."""
+
+    theta1: Tensor  # [D]
+    theta2: Tensor  # [D]
+    weight: Tensor  # [D, D] W
+    bias: Tensor  # [D]
+    scale: Tensor  # [D] of the norm behind the convolution
+    shift: Tensor  # [D]
+    weight_in: Tensor  # [H, D] W₁
+    bias_in: Tensor  # [H]
+    weight_out: Tensor  # [D, H] W₂
+    bias_out: Tensor  # [D]
+    scale_out: Tensor  # [D] of the norm behind the feed-forward network
+    shift_out: Tensor  # [D]
+
+
+class Lists(NamedTuple):
+    """The support as lists over receivers and over senders: what a gather needs in either direction."""
+
+    rowptr: Tensor  # [N + 1] receiver i owns rows rowptr[i] … rowptr[i + 1] - 1
+    sender: Tensor  # [P]
+    sender_ptr: Tensor  # [N + 1] sender j owns entries sender_ptr[j] … sender_ptr[j + 1] - 1 of the two lists below
+    sender_rows: Tensor  # [P] rows whose sender is j
+    sender_receiver: Tensor  # [P] their receivers
+    support_size: Tensor  # [N] floating
+    degree: Tensor  # [N] floating
+
+
+class Dropout(NamedTuple):
+    """Of the node pass."""
+
+    seed: Tensor  # [1] int64, of all masks
+    probability: float
+
+    def arguments(self, number: int) -> dict[str, Any]:
+        """Arguments of the dropout of that number: 2l and 2l + 1 in block l."""
+        level, factor = threshold(self.probability)
+        return {"draw": number, "level": level, "factor": factor, "DROP": self.probability > 0}
 
 
 class Settings(NamedTuple):
     """What has no gradient."""
 
-    running: Running
+    running: Running  # moves towards the batch's statistics
     momentum: float
-    dropout: float
     epsilon: float
     precision: str
-
-    def drops(self, number: int) -> dict[str, Any]:
-        """Arguments of the dropout of that number."""
-        level, factor = threshold(self.dropout)
-        return {"draw": number, "level": level, "factor": factor, "DROP": self.dropout > 0}
+    schedule: InOrder
 
 
 def convolution_launch(psi: Tensor) -> dict[str, int]:

@@ -1,1 +1,1 @@
-"""The pairs pass: kernels of all layers; `naive` is the specification of `triton`."""
+"""The pairs pass: the kernels of all layers, one launch per stage; `nn.kernel` is the specification."""

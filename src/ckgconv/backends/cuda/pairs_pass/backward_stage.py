@@ -17,7 +17,7 @@ Legend: L groups, R rows, K channels in, D channels out, S parts.
 import triton
 import triton.language as tl
 
-from ckgconv.backends.cuda.pairs_pass.kernels import dropped, row_weights
+from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, row_weights
 from ckgconv.ops.tiles import (
     TINY,
     gelu_and_slope,

@@ -3,22 +3,22 @@
 Legend: L groups (layers), R rows, K channels in, S parts (programs of a group).
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from ckgconv.ops.launch import launch, programs, threshold
-
-Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [L, K] of each stage's norm
+from ckgconv.backends.cuda.schedule import InOrder
+from ckgconv.backends.stages import Running
+from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.ops.launch import launch, product_precision, programs, storage, threshold
 
 
 class Launch(NamedTuple):
     """How many programs share a multiprocessor, rows of a tile, and with what options a program is compiled.
 
-    Warps in flight hide what a stage waits for, and registers limit them: with the caps below next to nothing spills,
-    and 16 warps (forward) or 12 (backward; 16 of half as many values where rows are wide) run at once.
+    Warps in flight hide latency, and registers limit their number: with the caps below next to nothing spills, and 16
+    warps (forward) or 12 (backward; 16 of half as many values where rows are wide) run at once.
     """
 
     busy: int
@@ -42,29 +42,55 @@ def backward_launch(width: int, dtype: torch.dtype) -> Launch:
     return Launch(3, 32, {**launch(width), "num_stages": 2, "maxnreg": 168})
 
 
+class Dropout(NamedTuple):
+    """Of the pairs pass; rows from `rows` on are not dropped."""
+
+    seed: Tensor  # [1] int64, of all masks
+    mlp: float  # probability at the end of each block
+    kernel: float  # and on ψ
+    rows: int
+
+    def arguments(self, number: int, last: int, rows: int) -> dict[str, Any]:
+        """Arguments of the dropout behind stage `number`, of so many rows."""
+        probability = self.kernel if number == last else self.mlp * (number % 2)
+        level, factor = threshold(probability)
+        arguments = {"draw": number, "threshold": level, "factor": factor, "dropped_rows": self.rows}
+        return {**arguments, "DROP": probability > 0, "SPARES": self.rows < rows}
+
+
+class Rows(NamedTuple):
+    """Which rows of the pair features count."""
+
+    weight: Tensor | None  # [R] how often each counts; None: once
+    filled: Tensor  # [1] integer, rows from there on are padding: neither read nor written
+
+
 class Settings(NamedTuple):
     """What has no gradient."""
 
-    running: Running
+    running: Running  # moves towards the batch's statistics
     momentum: float
-    mlp_dropout: float
-    kernel_dropout: float
-    dropped_rows: int
     epsilon: float
     storage: torch.dtype
     precision: str
+    schedule: InOrder
 
     @property
-    def between(self) -> torch.dtype:
-        """Of values between stages: of 16 bits three more are digits than in bfloat16, and norms keep them in range."""
+    def activation_dtype(self) -> torch.dtype:
+        """Of values between stages: float16 has three more mantissa bits than bfloat16, and norms keep the range."""
         return torch.float16 if self.storage == torch.bfloat16 else self.storage
 
-    def drops(self, number: int, last: int, rows: int) -> dict[str, Any]:
-        """Arguments of the dropout of so many rows behind stage `number`."""
-        probability = self.kernel_dropout if number == last else self.mlp_dropout * (number % 2)
-        level, factor = threshold(probability)
-        arguments = {"draw": number, "threshold": level, "factor": factor, "dropped_rows": self.dropped_rows}
-        return {**arguments, "DROP": probability > 0, "SPARES": self.dropped_rows < rows}
+
+def settings_of(x: Tensor, running: Running, norm: WeightedBatchNorm, schedule: InOrder) -> Settings:
+    """The settings of a pass over x, in the precision of the current context."""
+    return Settings(running, norm.momentum, norm.epsilon, storage(x), product_precision(), schedule)
+
+
+def rows_of(x: Tensor, weight: Tensor | None, filled: Tensor | None) -> Rows:
+    """All rows of x are real where `filled` is None."""
+    if filled is None:
+        filled = torch.full((1,), x.shape[0], dtype=torch.int32, device=x.device)
+    return Rows(weight, filled)
 
 
 def splits_of(x: Tensor, groups: int, busy: int, tile: int) -> int:

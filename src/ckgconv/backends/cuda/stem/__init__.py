@@ -1,1 +1,1 @@
-"""A stem: norm, projection, attributes, norm; `naive` is the specification of `triton`."""
+"""A stem: norm, projection, attributes, norm; `nn.stem` is the specification."""

@@ -2,7 +2,6 @@
 
 from torch import Tensor
 
-from ckgconv.backends.cuda.schedule import until_room
 from ckgconv.backends.cuda.walk import naive
 from ckgconv.ops import dispatch
 
@@ -12,7 +11,6 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
     if dispatch.uses_triton(matrix):
         from ckgconv.backends.cuda.walk import triton
 
-        until_room()
         return triton.walk_coordinates(matrix, sizes, starts, steps, rows)
     return naive.walk_coordinates(matrix, sizes, starts, steps, rows)
 

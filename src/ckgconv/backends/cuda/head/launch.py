@@ -34,7 +34,7 @@ def applies(x: Tensor, fields: Sequence[Tensor]) -> bool:
 
 
 def pyramid(x: Tensor, fields: Sequence[Tensor]) -> Tensor:
-    """[M, D] and W₁, b₁, W₂, b₂, W₃, b₃ → [M, T]; see `naive`."""
+    """[M, D] and W₁, b₁, W₂, b₂, W₃, b₃ → [M, T]."""
     return Pyramid.apply(x, *fields)
 
 

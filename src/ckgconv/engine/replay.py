@@ -1,13 +1,12 @@
 """Steps as CUDA graphs: a whole training step, or a whole evaluation step, is one launch.
 
-The batches of an epoch lie on the device as a table of graph numbers. A step works on a batch that lies ready in one
-of two slots, while another stream assembles the batch of the next step into the other: supports and targets are many
-small launches, and walks run beside the node pass, which leaves most of the device idle. One graph assembles the first
-batch of an epoch; two, one per direction, are then replayed in turn, and where steps are short a graph of eight of
-them. Counters on the device say which row is next, one for either stream: neither waits for the other's.
+The batches of an epoch lie on the device as a table of graph numbers. A step works on the batch in one of two slots,
+while another stream assembles the next batch into the other: supports and targets are many small launches, and walks
+run concurrently with the node pass, which leaves most of the device idle. One graph assembles the first batch of an
+epoch; two, one per slot, are then replayed in turn, and where steps are short a graph of eight of them. Counters on the
+device say which row is next, one for each stream, so that neither waits for the other's.
 
-A step that has been captured cannot change: batches that do not fit its capacity are refused, and the caller captures
-anew.
+A captured step cannot change: batches that do not fit its capacity are refused, and the caller captures anew.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,21 +20,21 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from ckgconv.backends.cuda.assembly import Capacity
-from ckgconv.backends.cuda.schedule import beside, overlapping
+from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, Schedule
+from ckgconv.backends.cuda.supports import sums_in_fixed_order
 from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.static import Sample, Source
+from ckgconv.engine.samples import Sample, Source
 
 WARM_UPS = 2
-SIDES = 4  # streams of launches beside a step
-STRETCH = 8  # steps of one graph, an even number; a launch costs 20 µs, of a millisecond that a step of ZINC takes
-SHORT_PAIRS = 2**17  # pairs of a step that is so short
+SIDE_STREAMS = 4
+STEPS_PER_GRAPH = 8  # an even number; a launch costs 20 µs, of the millisecond that a step of ZINC takes
+SHORT_PAIRS = 2**17  # pairs of a step, up to which several share a graph
 # An epoch that needs a little more than the ones before it should not capture anew.
 SLACK = 1.05
 
-
 Keep = Callable[[Tensor], None]
-Work = Callable[[Sample, Keep], None]
+Work = Callable[[Sample, Keep, InOrder], None]
 
 
 class Replay:
@@ -45,7 +44,7 @@ class Replay:
         source: of samples; model and data are on a GPU.
         batches: [S, B] graph numbers on the host, -1 for none; others of the same shape may follow.
         split: whose targets the samples carry.
-        work: on a sample; hands on a value of fixed shape, which is kept for every step, as soon as it has it.
+        work: on a sample; hands a value of fixed shape to `keep`, as soon as it is known, for every step.
     """
 
     def __init__(self, source: Source, batches: Tensor, split: str, work: Work) -> None:
@@ -59,17 +58,17 @@ class Replay:
         self.table = torch.full((steps + 1, width), -1, device=device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)  # the batch of this step
         self.upcoming = torch.zeros_like(self.counter)  # the batch that is assembled
-        # The chain of a step goes first wherever several launches want a place on the device.
+        # The critical path goes first wherever several launches are ready.
         self.main = torch.cuda.Stream(device, priority=-1)
-        self.sides = [torch.cuda.Stream(device) for _ in range(SIDES)]
+        self.sides = [torch.cuda.Stream(device) for _ in range(SIDE_STREAMS)]
         self.assembly = torch.cuda.Stream(device)
         self.table[:steps] = batches.to(device)
         self.window = source.window(self.capacity)
         self._show(batches, 0)
         self.values = torch.zeros(0)
-        self.stretch: torch.cuda.CUDAGraph | None = None
+        self.several: torch.cuda.CUDAGraph | None = None
         try:
-            with _any_algorithm(learner.model.sums_in_order):
+            with _any_algorithm(sums_in_fixed_order(learner.model)):
                 self.slots = [self._sample(), self._sample()]
                 self._capture()
         except torch.OutOfMemoryError as error:
@@ -91,21 +90,22 @@ class Replay:
         self.first.replay()
         step = 0
         while step < batches.shape[0]:
-            if self.stretch is not None and step + STRETCH <= batches.shape[0]:
-                self.stretch.replay()
-                step += STRETCH
+            if self.several is not None and step + STEPS_PER_GRAPH <= batches.shape[0]:
+                self.several.replay()
+                step += STEPS_PER_GRAPH
             else:
                 self._show(batches, step + 1)
                 self.graphs[step % 2].replay()
                 step += 1
         return self.values.clone()
 
-    def _sample(self) -> Sample:
+    def _sample(self, schedule: InOrder = IN_ORDER) -> Sample:
         numbers = self.table.index_select(0, self.upcoming).squeeze(0)
-        if self.window is None:
-            return self.source.sample(self.source.learner.data, numbers, self.capacity, self.split)
-        inside = torch.where(numbers >= 0, torch.arange(numbers.shape[0], device=numbers.device), -1)
-        return self.source.sample(self.window.store, inside, self.capacity, self.split)
+        data = self.source.learner.data
+        if self.window is not None:
+            data = self.window.store
+            numbers = torch.where(numbers >= 0, torch.arange(numbers.shape[0], device=numbers.device), -1)
+        return self.source.sample(data, numbers, self.capacity, self.split, schedule)
 
     def _show(self, batches: Tensor, step: int) -> None:
         """Fill the window, if there is one, with the batch of a step."""
@@ -120,22 +120,23 @@ class Replay:
         def assemble() -> None:
             self.assembly.wait_event(begin)
             with torch.cuda.stream(self.assembly), torch.autocast("cuda", enabled=False):
-                self._assemble(1 - slot)
+                self._assemble(1 - slot, schedule)
 
-        with overlapping(self.sides, assemble):
-            self.work(self.slots[slot], self._keep)
+        schedule = Schedule(self.sides, assemble)
+        self.work(self.slots[slot], partial(self._keep, schedule), schedule)
+        schedule.finish()
         main.wait_stream(self.assembly)
 
-    def _assemble(self, slot: int) -> None:
+    def _assemble(self, slot: int, schedule: InOrder = IN_ORDER) -> None:
         """Fill a slot with the upcoming batch."""
-        _copy(self.slots[slot], self._sample())
+        _copy(self.slots[slot], self._sample(schedule))
         self.upcoming.add_(1)
 
-    def _keep(self, value: Tensor) -> None:
-        """Of the current step, beside it."""
+    def _keep(self, schedule: InOrder, value: Tensor) -> None:
+        """Store the value of the current step, on a side stream."""
         if not self.values.numel():
             self.values = value.new_zeros(self.table.shape[0] - 1, *value.shape)
-        with beside(value):
+        with schedule.side_stream(value):
             self.values.index_copy_(0, self.counter, value.unsqueeze(0))
             self.counter.add_(1)
 
@@ -161,8 +162,8 @@ class Replay:
         self.first = self._graph(pool, self._begin)
         self.graphs = [self._graph(pool, partial(self._steps, [slot])) for slot in (0, 1)]
         # Steps that read from the host wait for it one by one.
-        if self.window is None and self.capacity.pairs <= SHORT_PAIRS and self.table.shape[0] > STRETCH:
-            self.stretch = self._graph(pool, partial(self._steps, [0, 1] * (STRETCH // 2)))
+        if self.window is None and self.capacity.pairs <= SHORT_PAIRS and self.table.shape[0] > STEPS_PER_GRAPH:
+            self.several = self._graph(pool, partial(self._steps, [0, 1] * (STEPS_PER_GRAPH // 2)))
         _restore(learner, kept)
         torch.cuda.set_rng_state(generator, learner.fabric.device)
 
@@ -180,10 +181,10 @@ class Replay:
 
 @contextmanager
 def _any_algorithm(allowed: bool) -> Iterator[None]:
-    """The library's fastest algorithms, where no sum of the step depends on an order.
+    """Torch's fastest algorithms, where no sum of the step depends on an order.
 
-    Its repeatable ones sort indices first, and cost a third of a captured step. The passes sum in a fixed order by
-    themselves; what is left to the library adds single values to zeros, or ones to counts.
+    Its deterministic ones sort indices first, and cost a third of a captured step. The passes sum in a fixed order;
+    what is left to torch adds single values to zeros, or ones to counts.
     """
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(before and not allowed, warn_only=True)

@@ -1,18 +1,41 @@
-"""Batches of static capacity from a learner's data: inputs and targets of a step that can be captured."""
+"""Inputs and targets of a step from a learner's data: as they come, or padded to a static capacity for capture."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from ckgconv.backends.cuda.assembly import Capacity
 from ckgconv.backends.cuda.batch import StoredPairs, padded_batch, store_pairs
+from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.window import Window
 from ckgconv.graphs import GraphBatch
-from ckgconv.tasks.losses import only
+from ckgconv.tasks.losses import mask_targets
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What a step reads."""
+
+    batch: GraphBatch
+    target: Tensor
+
+
+def eager_sample(learner: Learner, graphs: Tensor, split: str) -> Sample:
+    """The graphs of the given numbers [B] as they come, with their targets in a split."""
+    batch = learner.batch(graphs)
+    return Sample(learner.model.prepare(batch), targets(learner, batch, split))
+
+
+def targets(learner: Learner, batch: Data, split: str) -> Tensor:
+    """y of a batch in a split; where nodes have splits of their own, those of another do not count."""
+    y: Tensor = batch.y
+    node_split = getattr(batch, "node_split", None)
+    return y if node_split is None else mask_targets(y, node_split == SPLITS.index(split), learner.recipe.loss)
 
 
 @dataclass(frozen=True)
@@ -52,11 +75,13 @@ class Source:
         device, data = self.learner.fabric.device, self.learner.data
         return None if data.node_ptr.device.type == device.type else Window(data, capacity, device)
 
-    def sample(self, data: PackedDataset, numbers: Tensor, capacity: Capacity, split: str) -> "Sample":
+    def sample(
+        self, data: PackedDataset, numbers: Tensor, capacity: Capacity, split: str, schedule: InOrder = IN_ORDER
+    ) -> Sample:
         """Inputs and targets of graphs of `data` by their numbers [B]; targets of padding do not count."""
         model = self.learner.model
-        dtype = model.node_stem.norm.scale.dtype
-        batch, nodes = padded_batch(data, self.stored, numbers, capacity, model.encoding, dtype)
+        dtype = model.dtype
+        batch, nodes = padded_batch(data, self.stored, numbers, capacity, model.encoding, dtype, schedule)
         if model.recipe.position_channels:
             assert batch.position is not None
             batch = replace(batch, node_features=torch.cat([batch.node_features, batch.position], dim=-1))
@@ -70,15 +95,7 @@ class Source:
         else:
             counts, y = numbers >= 0, data.y[numbers.clamp(min=0)]
         y = y.to(dtype) if y.is_floating_point() else y.long()
-        return Sample(batch, only(y, counts, self.learner.recipe.loss))
-
-
-@dataclass(frozen=True)
-class Sample:
-    """What a step reads."""
-
-    batch: GraphBatch
-    target: Tensor
+        return Sample(batch, mask_targets(y, counts, self.learner.recipe.loss))
 
 
 def source_of(learner: Learner) -> Source:

@@ -1,0 +1,57 @@
+"""AdamW on a GPU with all parameters in one vector: an update is a few launches, and can be captured.
+
+Parameters and moments become views of flat vectors, so state dicts and checkpoints look as ever; learning rate and step
+count live on the device.
+"""
+
+import torch
+from torch import nn
+
+from ckgconv.backends.cuda.adamw import launch
+from ckgconv.backends.cuda.adamw.naive import Moments, Rates
+from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
+
+PIECE = 8192  # entries that one block of a launch copies
+COPIED = 64  # tensors that one launch copies, as many as its arguments hold
+
+
+class FlatAdamW(torch.optim.AdamW):
+    """AdamW with clipping of the gradient's norm.
+
+    Args:
+        parameters: float32, on one GPU.
+        rates: clipping and weight decay.
+        learning_rate: where it starts; a captured step reads it from the device.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter], rates: Rates, learning_rate: float) -> None:
+        device = parameters[0].device
+        rate = torch.tensor(learning_rate, device=device)
+        super().__init__(parameters, lr=rate, weight_decay=rates.weight_decay, fused=True, capturable=True)
+        self.rates = rates
+        self.flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
+        self.gradient = torch.zeros_like(self.flat)
+        self.moments = Moments(torch.zeros_like(self.flat), torch.zeros_like(self.flat), torch.zeros((), device=device))
+        sizes = [parameter.numel() for parameter in parameters]
+        self.pieces = [piece for vector in self.gradient.split(sizes) for piece in vector.split(PIECE)]
+        views = zip(*(vector.split(sizes) for vector in (self.flat, *self.moments[:2])), strict=True)
+        for parameter, (values, first, second) in zip(parameters, views, strict=True):
+            parameter.data = values.view_as(parameter)
+            self.state[parameter] = {
+                "step": self.moments.step,
+                "exp_avg": first.view_as(parameter),
+                "exp_avg_sq": second.view_as(parameter),
+            }
+
+    @torch.no_grad()
+    def clipped_step(self, schedule: InOrder = IN_ORDER) -> None:
+        """Clip and update at once; a parameter that no gradient reached counts as zero."""
+        parameters = self.param_groups[0]["params"]
+        gradients = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in parameters]
+        # In pieces, each of which is a block of a few launches; a concatenation of 150 vectors takes 39 µs.
+        pieces = [piece for gradient in gradients for piece in gradient.split(PIECE)]
+        for start in range(0, len(pieces), COPIED):
+            with schedule.side_stream():
+                torch._foreach_copy_(self.pieces[start : start + COPIED], pieces[start : start + COPIED])
+        schedule.join()
+        launch.clipped_adamw(self.flat, self.gradient, self.moments, self.param_groups[0]["lr"], self.rates)

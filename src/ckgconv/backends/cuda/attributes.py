@@ -1,0 +1,55 @@
+"""Embedded attributes of edges as the factors of a product, so that sums over rows precede the projection.
+
+    linear, constant   X Wᵀ: the scatter of X onto pairs takes a few channels, not D
+    types              T[a]: rows are looked up where they are placed
+
+Legend: M rows (edges), K columns, V types, D width.
+"""
+
+from functools import reduce
+from operator import add
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ckgconv.backends.cuda.schedule import InOrder
+from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, TypeEncoder
+from ckgconv.ops.lookup import lookup
+
+
+class Projected(NamedTuple):
+    """X Wᵀ [M, D] as its factors."""
+
+    features: Tensor  # X [M, K]
+    matrix: Tensor  # W [D, K]
+
+
+class Listed(NamedTuple):
+    """T[a] [M, D] as table and index."""
+
+    types: Tensor  # a [M]
+    table: Tensor  # T [V, D]
+
+
+def factored(
+    encoder: AttributeEncoder, features: Tensor | None, rows: int, schedule: InOrder
+) -> Tensor | Projected | Listed:
+    """Embedded attributes of `rows` edges by their factors, or as they are where several tables are summed."""
+    if isinstance(encoder, ConstantEncoder):
+        return Projected(encoder.vector.new_ones(rows, 1), encoder.vector.unsqueeze(-1))
+    assert features is not None
+    if isinstance(encoder, LinearEncoder):
+        matrix = torch.cat([encoder.linear.weight, encoder.linear.bias.unsqueeze(-1)], dim=1)
+        return Projected(torch.cat([features, features.new_ones(rows, 1)], dim=1), matrix)
+    if len(encoder.tables) == 1:
+        return Listed(features[:, 0], encoder.tables[0].weight)
+    return embedded(encoder, features, schedule)
+
+
+def embedded(encoder: AttributeEncoder, features: Tensor, schedule: InOrder) -> Tensor:
+    """[M, D] as the encoder itself; gradients of tables are taken on a side stream."""
+    if not isinstance(encoder, TypeEncoder):
+        return encoder(features, features.shape[0])
+    tables = zip(features.unbind(1), encoder.tables, strict=True)
+    return reduce(add, (lookup(column, table.weight, schedule.side_stream) for column, table in tables))

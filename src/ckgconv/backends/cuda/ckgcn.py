@@ -1,0 +1,183 @@
+"""CKGCN by fused passes: `nn.ckgcn` with another order of launches, the same parameters.
+
+    main stream    pair stem ─ pairs pass (ψ of all layers) ─┬─ node pass (all blocks) ─ head
+    side streams   seeds, moments, node stem ────────────────┘  the next batch
+
+The plain module is the specification; each part that does not apply to a recipe or a batch runs as that module does.
+
+Legend: L blocks, N nodes, P pairs, D width.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ckgconv.backends.cuda.attributes import Listed, Projected, embedded, factored
+from ckgconv.backends.cuda.kernel import FusedKernel, only_real
+from ckgconv.backends.cuda.node_pass import launch
+from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists
+from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
+from ckgconv.backends.cuda.stem.modules import FusedNodeStem, FusedPairStem
+from ckgconv.backends.cuda.supports import blocks_reason
+from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.nn.block import CKGConvBlock
+from ckgconv.nn.ckgcn import CKGCN
+from ckgconv.nn.conv import sender_lists
+from ckgconv.nn.kernel import GivenKernels
+from ckgconv.ops import dispatch
+from ckgconv.ops.launch import draw_seeds
+from ckgconv.ops.precision import without_autocast
+
+
+class FusedCKGCN(ScheduledModel, CKGCN):
+    """`CKGCN` on a CUDA GPU; its parts are fused ones too (`backends.accelerate` swaps all of them)."""
+
+    kernel: FusedKernel | GivenKernels
+    node_stem: FusedNodeStem
+    pair_stem: FusedPairStem
+
+    def forward(self, data: Data | GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+        batch = data if isinstance(data, GraphBatch) else self.prepare(data)
+        return self.read_out(self.embed(batch, schedule))
+
+    def embed(self, batch: GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+        return self.pool(self.node_states(batch, schedule), batch.pairs.node_graph, batch.node_ptr)
+
+    def node_states(self, batch: GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+        if not dispatch.uses_triton(batch.degree):
+            return super().node_states(batch)
+        with without_autocast(batch.degree):
+            begin = schedule.point()
+            with schedule.side_stream():
+                seeds = draw_seeds(batch.degree.device, 2) if self.training else None
+            e, part = self.pair_stem.with_moments(
+                batch.pairs, batch.degree, batch.edge_row, self._edge_factors(batch, schedule), batch.position, schedule
+            )
+            if part is None:
+                schedule.join()  # for the seeds; a fused stem has joined
+            # Concurrent with all of this and with the kernels of all layers; joined where blocks begin.
+            with schedule.side_stream(since=begin):
+                h = self._node_features(batch, schedule)
+        return self._run_blocks(h, e, part, seeds, batch, schedule)
+
+    def _node_features(self, batch: GraphBatch, schedule: InOrder) -> Tensor:
+        """h⁰ [N, D]."""
+        attributes = embedded(self.node_encoder, batch.node_features, schedule)
+        return self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled, schedule)
+
+    def _edge_factors(self, batch: GraphBatch, schedule: InOrder) -> Tensor | Projected | Listed | None:
+        """Embedded attributes of edges; their factors where the scatter onto pairs may precede the projection."""
+        edges = batch.edge_row.shape[0]
+        if self.edge_encoder is None:
+            return None
+        if self.recipe.combine != "sum":
+            return self.edge_encoder(batch.edge_features, edges)
+        return factored(self.edge_encoder, batch.edge_features, edges, schedule)
+
+    def _run_blocks(
+        self,
+        h: Tensor,
+        e: Tensor,
+        part: Tensor | None,
+        seeds: Tensor | None,
+        batch: GraphBatch,
+        schedule: InOrder,
+    ) -> Tensor:
+        """h⁰ [N, D], which may still be computed on a side stream, and pair features [R, D] → hᴸ [N, D].
+
+        Args:
+            part: [3, D], the moments (W, μ, M₂) of the pair features, where they are known.
+            seeds: [2, 1], of the masks of kernels and nodes, in training.
+        """
+        if blocks_reason(self.blocks, h, batch.pairs) is not None:
+            schedule.join()
+            schedule.start_prefetch()
+            return self._block_after_block(h, e, batch)
+        kernel_seed, node_seed = (None, None) if seeds is None else seeds
+        if self.blocks[0].training and node_seed is None:  # blocks train although the network is in eval mode
+            node_seed = draw_seeds(h.device, 1)[0]
+        psi = self._stacked_kernels(e, batch.pairs, part, kernel_seed, schedule)
+        schedule.join()
+        schedule.start_prefetch()
+        return fused_blocks(self.blocks, h, psi, batch, node_seed if self.blocks[0].training else None, schedule)
+
+    def _block_after_block(self, h: Tensor, e: Tensor, batch: GraphBatch) -> Tensor:
+        # Sorted once for all blocks, whose convolutions sum over both orders.
+        pairs = sorted_by_sender(batch.pairs)
+        for block, psi in zip(self.blocks, self.kernel(e, pairs), strict=True):
+            h = block(h, psi, pairs, batch.degree, batch.node_weight)
+        return h
+
+    def _stacked_kernels(
+        self, e: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, schedule: InOrder
+    ) -> Tensor:
+        """ψ [L, P, D] of all layers."""
+        kernel = self.kernel
+        stacked = None
+        if isinstance(kernel, FusedKernel):
+            stacked = kernel.constrained_layers(e, pairs, part, seed, schedule)
+        if stacked is None:
+            stacked = only_real(torch.stack([psi.stored for psi in kernel(e, pairs)]), pairs)
+        return stacked
+
+
+def fused_blocks(
+    blocks: Sequence[CKGConvBlock],
+    h: Tensor,
+    psi: Tensor,
+    batch: GraphBatch,
+    seed: Tensor | None,
+    schedule: InOrder = IN_ORDER,
+) -> Tensor:
+    """hᴸ [N, D] by the node pass; `seed` [1] of the masks in training, None in evaluation."""
+    norms: list[Any] = [norm for block in blocks for norm in (block.convolution_norm, block.ffn_norm)]
+    settings = launch.settings_of(h, [norm.running for norm in norms], norms[0], schedule)
+    lists, fields = support_lists(batch), [block_fields(block, h) for block in blocks]
+    if seed is None:
+        return launch.evaluated_node_pass(h, psi, lists, fields, settings, batch.node_filled)
+    dropout = Dropout(seed, blocks[0].dropout)
+    h, _ = launch.node_pass(h, psi, lists, fields, settings, batch.node_filled, dropout)
+    return h
+
+
+def block_fields(block: CKGConvBlock, h: Tensor) -> Block:
+    """Parameters of a block; without a degree scaler θ₁ = 1 and θ₂ = 0."""
+    convolution, scaler = block.convolution, block.convolution.degree_scaler
+    first: Any = block.convolution_norm
+    second: Any = block.ffn_norm
+    return Block(
+        theta1=h.new_ones(h.shape[1]) if scaler is None else scaler.theta1,
+        theta2=h.new_zeros(h.shape[1]) if scaler is None else scaler.theta2,
+        weight=convolution.projection.weight,
+        bias=convolution.projection.bias,
+        scale=first.scale,
+        shift=first.shift,
+        weight_in=block.ffn_in.weight,
+        bias_in=block.ffn_in.bias,
+        weight_out=block.ffn_out.weight,
+        bias_out=block.ffn_out.bias,
+        scale_out=second.scale,
+        shift_out=second.shift,
+    )
+
+
+def support_lists(batch: GraphBatch) -> Lists:
+    """The support by receivers and by senders; sorted here unless the batch brings the order along."""
+    pairs = sorted_by_sender(batch.pairs)
+    lists = sender_lists(pairs)
+    assert lists is not None
+    return Lists(pairs.rowptr, pairs.sender, *lists, pairs.support_size.float(), batch.degree.float())
+
+
+def sorted_by_sender(pairs: Pairs) -> Pairs:
+    """The same pairs with their order by senders."""
+    if sender_lists(pairs) is not None:
+        return pairs
+    sender, rows = torch.sort(pairs.sender, stable=True)
+    nodes = torch.arange(pairs.rowptr.shape[0], device=rows.device)
+    pointer = torch.searchsorted(sender, nodes)
+    return replace(pairs, sender_ptr=pointer, sender_rows=rows, sender_receiver=pairs.receiver[rows])

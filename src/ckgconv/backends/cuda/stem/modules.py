@@ -1,0 +1,153 @@
+"""The stems of a network by fused kernels: `nn.stem` with another forward, the same parameters."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from ckgconv.backends.cuda.attributes import Listed, Projected
+from ckgconv.backends.cuda.pairs_pass.options import Rows, rows_of
+from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
+from ckgconv.backends.cuda.stem import launch
+from ckgconv.backends.cuda.supports import reads_fixed_walks, stem_reason
+from ckgconv.graphs import Pairs
+from ckgconv.nn.coordinates import RandomWalkEncoder
+from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.nn.stem import Mix, NodeStem, PairStem, on_edges
+from ckgconv.ops.lookup import lookup_onto
+
+EdgeAttributes = Tensor | Projected | Listed
+
+
+class FusedNodeStem(NodeStem):
+    """`NodeStem` in a few launches where they apply."""
+
+    def forward(
+        self,
+        attributes: Tensor,
+        node_encoding: Tensor,
+        node_weight: Tensor | None = None,
+        node_filled: Tensor | None = None,
+        schedule: InOrder = IN_ORDER,
+    ) -> Tensor:
+        """`node_filled` [1]: nodes from there on are padding."""
+        if stem_reason(self, self.mix, node_encoding, node_encoding.shape[0]) is not None:
+            return super().forward(attributes, node_encoding, node_weight)
+        # Weights of padding alone are not needed: the kernels stop at the filled rows.
+        counted = node_weight if node_filled is None else None
+        rows = rows_of(node_encoding, counted, node_filled)
+        parts = launch.encoding_parts(node_encoding, self.mix.width, rows)
+        norms = (self.encoding_norm, self.norm)
+        h, _ = fused_stem(attributes, node_encoding, parts, self.mix, norms, rows, schedule)
+        return h
+
+
+class FusedPairStem(PairStem):
+    """`PairStem` in a few launches where they apply; edge attributes may come as factors."""
+
+    def forward(
+        self,
+        pairs: Pairs,
+        degree: Tensor,
+        edge_row: Tensor | None = None,
+        edge_attributes: EdgeAttributes | None = None,
+        position: Tensor | None = None,
+    ) -> Tensor:
+        return self.with_moments(pairs, degree, edge_row, edge_attributes, position, IN_ORDER)[0]
+
+    def with_moments(
+        self,
+        pairs: Pairs,
+        degree: Tensor,
+        edge_row: Tensor | None,
+        edge_attributes: EdgeAttributes | None,
+        position: Tensor | None,
+        schedule: InOrder,
+    ) -> tuple[Tensor, Tensor | None]:
+        """e⁰ [R, D], and its moments as a part [3, D] (W, μ, M₂) where they are known without reading it again."""
+
+        def attributes() -> tuple[Tensor, Tensor | None]:
+            return self._attributes(pairs, degree, edge_row, edge_attributes, position, schedule)
+
+        # No gradient reaches the coordinates in the fused stem.
+        fixed = reads_fixed_walks(self)
+        if fixed and stem_reason(self, self.mix, degree, pairs.coordinates.shape[0]) is None:
+            return self._fused(pairs, degree, attributes, schedule)
+        on_pairs, placed = attributes()
+        features = self.mix(on_pairs, self.encoder(pairs, degree))
+        if placed is not None:
+            features = features + placed
+        return self.norm(features, pairs.row_weight), None
+
+    def _fused(
+        self, pairs: Pairs, degree: Tensor, attributes: Callable[[], tuple[Tensor, Tensor | None]], schedule: InOrder
+    ) -> tuple[Tensor, Tensor]:
+        """Moments of the coordinates need no attributes: both are computed at the same time."""
+        assert isinstance(self.encoder, RandomWalkEncoder)
+        rows = counted_rows(pairs)
+        encoded = self.encoder.scaled(pairs, degree)
+        begin = schedule.point()
+        on_pairs, placed = attributes()
+        with schedule.side_stream(encoded, since=begin):
+            parts = launch.encoding_parts(encoded, self.mix.width, rows)
+        on_pairs = on_pairs if placed is None else on_pairs + placed
+        schedule.join()
+        return fused_stem(on_pairs, encoded, parts, self.mix, (self.encoder.norm, self.norm), rows, schedule)
+
+    def _attributes(
+        self,
+        pairs: Pairs,
+        degree: Tensor,
+        edge_row: Tensor | None,
+        edge_attributes: EdgeAttributes | None,
+        position: Tensor | None,
+        schedule: InOrder,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Of all pairs [R, D], and what positions add to them unless that is part of it."""
+        rows = pairs.coordinates.shape[0]
+        if edge_row is not None and isinstance(edge_attributes, Projected):
+            return self._projected(edge_row, edge_attributes, position, pairs), None
+        if edge_row is None or edge_attributes is None:
+            attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
+        elif isinstance(edge_attributes, Listed):
+            types, table = edge_attributes
+            attributes = lookup_onto(types, edge_row, table, rows, schedule.side_stream)
+        else:
+            assert isinstance(edge_attributes, Tensor)
+            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
+        if self.position is None or position is None:
+            return attributes, None
+        return attributes, self.position(position, pairs)
+
+    def _projected(self, edge_row: Tensor, edges: Projected, position: Tensor | None, pairs: Pairs) -> Tensor:
+        """Attributes of edges and positions of both ends [R, D] as one product, which writes its rows once."""
+        columns, matrices = [on_edges(edge_row, edges.features, pairs.coordinates.shape[0])], [edges.matrix]
+        if self.position is not None and position is not None:
+            columns += [position[pairs.sender], position[pairs.receiver]]
+            matrices += [self.position.sender.weight, self.position.receiver.weight]
+        return F.linear(torch.cat(columns, dim=1), torch.cat(matrices, dim=1))
+
+
+def counted_rows(pairs: Pairs) -> Rows:
+    """Which rows of pairs count: the kernels stop at the filled rows, so padding alone needs no weights."""
+    weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
+    return rows_of(pairs.coordinates, weight, pairs.filled)
+
+
+def fused_stem(
+    attributes: Tensor,
+    encoded: Tensor,
+    parts: Tensor,
+    mix: Mix,
+    norms: tuple[WeightedBatchNorm, WeightedBatchNorm],
+    rows: Rows,
+    schedule: InOrder,
+) -> tuple[Tensor, Tensor]:
+    """BN( attributes + FC(BN(encoded)) ) and its moments as a part; `parts` are those of the encoding's moments."""
+    assert isinstance(mix.projection, torch.nn.Linear)
+    first, second = norms
+    parameters = launch.Parameters(first.scale, first.shift, mix.projection.weight, second.scale, second.shift)
+    settings = launch.settings_of(encoded, norms, schedule)
+    e, _, _, part = launch.stem(encoded, parts, attributes, parameters, settings, rows)
+    return e, part

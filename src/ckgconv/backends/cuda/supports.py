@@ -1,0 +1,135 @@
+"""What the fused passes can compute, as one question each, answered by None or by a sentence that says why not.
+
+A reason of the machine or of the recipe holds for good (`why_not_fused`); others depend on the batch at hand, and the
+plain module then computes it instead.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ckgconv.backends.stages import has_batch_norms
+from ckgconv.graphs import Pairs
+from ckgconv.nn.block import CKGConvBlock
+from ckgconv.nn.channels import Depthwise
+from ckgconv.nn.ckgcn import CKGCN
+from ckgconv.nn.coordinates import RandomWalkEncoder
+from ckgconv.nn.kernel import Kernel
+from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.nn.stem import Mix, PairStem
+from ckgconv.ops import dispatch
+from ckgconv.ops.all_reduce import several_processes
+from ckgconv.ops.dispatch import fits
+
+Reason = str | None
+
+
+def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
+    """None where every pass of the model is fused on the device, else the first reason why one is not."""
+    device = torch.device(device)
+    machine = machine_reason(device)
+    if machine is not None:
+        return machine
+    if not isinstance(model, CKGCN):
+        return f"There are no fused passes for {type(model).__name__}: it runs as it is written."
+    if model.dtype != torch.float32:
+        return f"The parameters are {model.dtype}: fused passes take float32, with autocast for bfloat16."
+    like = torch.empty(0, device=device)
+    if not fits(like, 1, model.recipe.width):
+        return f"The network has width {model.recipe.width}, and tiles of that width do not fit into shared memory."
+    if not isinstance(model.kernel, Kernel):
+        return "The kernels are modules of the user's own: they run as they are written."
+    if model.kernel.constraint == "softplus":
+        return "The kernels are constrained by softplus: their values pass through plain torch."
+    return _norm_reason(model) or _stem_reason_of(model)
+
+
+def machine_reason(device: torch.device) -> Reason:
+    """Why no fused kernel runs on a device."""
+    if dispatch.runs_triton(device):
+        return None
+    if device.type != "cuda":
+        return f"The device is {device.type}: fused passes are written for CUDA GPUs."
+    if not dispatch.has_triton():
+        return "Triton is not installed: pip install triton."
+    return "The GPU has a compute capability below 8.0: fused passes need its tf32 matrix units."
+
+
+def stem_reason(module: nn.Module, mix: Mix, x: Tensor, rows: int) -> Reason:
+    """Why a stem over x with so many rows is not fused."""
+    if not module.training:
+        return "The stem is in evaluation mode, where running statistics make it one affine map."
+    if mix.combine != "sum" or not isinstance(mix.projection, nn.Linear):
+        return "The stem does not add a projected encoding to the attributes."
+    return _tensor_reason(x, rows, max(mix.width, mix.channels))
+
+
+def kernel_reason(kernel: Kernel, pair_features: Tensor) -> Reason:
+    """Why the kernels ψ are not evaluated by the pairs pass."""
+    if not has_batch_norms(kernel):
+        return "The kernel has other norms than batch norms."
+    if torch.is_grad_enabled() and not kernel.training:
+        return "Gradients are asked for in evaluation mode."
+    return _tensor_reason(pair_features, pair_features.shape[0], max(kernel.linear.weight.shape[-2:]))
+
+
+def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> Reason:
+    """Why the blocks do not run as the node pass."""
+    if not all(isinstance(block.convolution.channels, Depthwise) for block in blocks):
+        return "A convolution is grouped or has heads."
+    if not all(isinstance(block.convolution_norm, WeightedBatchNorm) for block in blocks):
+        return "A block has other norms than batch norms."
+    if pairs.has_zero_rows:
+        return "The support is the sparse global one, whose zero rows the node pass does not read."
+    if torch.is_grad_enabled() and not blocks[0].training:
+        return "Gradients are asked for in evaluation mode."
+    return _tensor_reason(h, pairs.num_pairs, h.shape[1])
+
+
+def reads_fixed_walks(stem: PairStem) -> bool:
+    """Whether nothing is learned in what the first norm of a pair stem reads."""
+    return isinstance(stem.encoder, RandomWalkEncoder) and stem.encoder.injection is None
+
+
+def sums_in_fixed_order(model: nn.Module) -> bool:
+    """Whether all sums over nodes and pairs run in fused passes, which keep one order.
+
+    Torch's deterministic algorithms are then not needed for runs that repeat bit for bit.
+    """
+    if not isinstance(model, CKGCN) or not isinstance(model.kernel, Kernel):
+        return False
+    norms = [model.kernel.norm, *(block.ffn_norm for block in model.blocks)]
+    constraints = ("none",) if model.encoding.support == "sparse_global" else ("none", "softmax")
+    narrow = fits(model.node_stem.norm.scale, 1, model.recipe.width)
+    return narrow and model.kernel.constraint in constraints and all(isinstance(n, WeightedBatchNorm) for n in norms)
+
+
+def _norm_reason(model: CKGCN) -> Reason:
+    assert isinstance(model.kernel, Kernel)
+    norms = [model.kernel.norm, *(block.convolution_norm for block in model.blocks)]
+    if not all(isinstance(norm, WeightedBatchNorm) for norm in norms):
+        return "A norm is not a batch norm: fused passes know no other."
+    if model.encoding.support == "sparse_global":
+        return "The support is the sparse global one: the pairs pass is fused, the blocks run block after block."
+    return None
+
+
+def _stem_reason_of(model: CKGCN) -> Reason:
+    mix = model.pair_stem.mix
+    if mix.combine != "sum" or not isinstance(mix.projection, nn.Linear):
+        return "The pair stem does not add a projected encoding to the attributes: it runs in plain torch."
+    if not reads_fixed_walks(model.pair_stem):
+        return "The stem reads no fixed walk probabilities, and fused kernels send no gradient to coordinates."
+    return None
+
+
+def _tensor_reason(x: Tensor, rows: int, channels: int) -> Reason:
+    """Why kernels cannot run on x with so many rows and channels."""
+    if several_processes():
+        return "Several processes share a batch, whose statistics cross them."
+    if not dispatch.uses_triton(x):
+        return "The tensor is not float32 on a GPU that runs Triton."
+    if not fits(x, rows, channels):
+        return f"{rows:,} rows of {channels} channels do not fit 32-bit offsets, or their tiles shared memory."
+    return None

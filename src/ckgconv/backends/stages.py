@@ -1,0 +1,66 @@
+"""The kernels ψ of all layers as a chain of stages, as the passes of either device run them (Eqs. 5 and 6).
+
+    stage s:  y = FC_s( act( BN_s(x) ) )        act = GELU, but the identity in the last stage
+
+B residual blocks are 2B stages, every second of which ends a block; the last stage makes ψ. The module `nn.kernel` is
+the specification; here are its parameters in the order of the stages.
+
+Legend: L layers, K channels of a stage's input, D of its output.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from torch import Tensor
+
+from ckgconv.nn.kernel import Kernel
+from ckgconv.nn.norm import WeightedBatchNorm
+
+Running = Sequence[tuple[Tensor, Tensor]]  # running mean and variance of each stage's norm
+
+
+class Stage(NamedTuple):
+    """Parameters of FC∘act∘BN, of L layers or, without the first dimension, of one."""
+
+    scale: Tensor  # [L, K] γ
+    shift: Tensor  # [L, K] β
+    weight: Tensor  # [L, D, K]
+    bias: Tensor  # [L, D]
+
+
+FIELDS = len(Stage._fields)
+
+
+def stages_of(kernel: Kernel) -> tuple[list[Stage], Running]:
+    """Parameters and running statistics [L, K] of all layers, stage by stage."""
+    norms: list[Any] = [norm for block in kernel.blocks for norm in (block.norm_in, block.norm_out)]
+    linears = [linear for block in kernel.blocks for linear in (block.linear_in, block.linear_out)]
+    norms.append(kernel.norm)
+    stages = [
+        Stage(norm.scale, norm.shift, linear.weight, linear.bias)
+        for norm, linear in zip(norms, [*linears, kernel.linear], strict=True)
+    ]
+    return stages, [norm.running for norm in norms]
+
+
+def grouped(fields: Sequence[Tensor]) -> list[Stage]:
+    """Stages from their fields one after the other, as an autograd function receives them."""
+    return [Stage(*fields[start : start + FIELDS]) for start in range(0, len(fields), FIELDS)]
+
+
+def by_layer(stages: Sequence[Stage]) -> Iterator[list[Stage]]:
+    """The stages of one layer after the other."""
+    # Unbound, not indexed: autograd then assembles the gradient of all slices once.
+    fields = [[field.unbind(0) for field in stage] for stage in stages]
+    for layer in range(stages[0].scale.shape[0]):
+        yield [Stage(*(field[layer] for field in stage)) for stage in fields]
+
+
+def has_batch_norms(kernel: Kernel) -> bool:
+    """Whether the norms of a kernel are those that the passes of all devices compute."""
+    return isinstance(kernel.norm, WeightedBatchNorm)
+
+
+def mlp_dropout(kernel: Kernel) -> float:
+    """Of the blocks; 0 for a linear kernel."""
+    return kernel.blocks[0].dropout if len(kernel.blocks) else 0.0

@@ -1,0 +1,134 @@
+"""Training and evaluation on one packed data set: a pass over the graphs of a split, eager or captured."""
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ckgconv.data.packed import SPLITS, ragged
+from ckgconv.engine.batches import evaluation_batches, training_batches
+from ckgconv.engine.learner import Learner
+from ckgconv.engine.optim import learning_rate, set_learning_rate
+from ckgconv.engine.replay import Replay, Work, padded_table
+from ckgconv.engine.samples import Source, eager_sample, source_of, targets
+from ckgconv.engine.step import evaluation_step, training_step
+from ckgconv.ops.all_reduce import all_reduce
+from ckgconv.tasks.losses import mask_targets
+from ckgconv.tasks.metrics import Score
+
+# Pairs of a captured evaluation step: ZINC's validation then takes 9 steps in place of 32, which mostly wait.
+EVALUATED_PAIRS = 2**16
+
+
+def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], None]) -> dict[str, Any]:
+    """One pass over the training graphs; `tick` hears of the graphs and the loss of each step."""
+    start = time.perf_counter()
+    rate = learning_rate(epoch, learner.recipe)
+    set_learning_rate(learner.optimizer, rate)
+    learner.wrapped.train()
+    summed, seen = 0.0, 0
+    for count, loss in captured_losses(learner) if learner.captures else eager_losses(learner):
+        summed += loss * count
+        seen += count
+        tick(count, loss)
+    return {"epoch": epoch, "train_loss": summed / max(seen, 1), "lr": rate, "seconds": time.perf_counter() - start}
+
+
+def eager_losses(learner: Learner) -> Iterator[tuple[int, float]]:
+    """Train on all training graphs in a random order; the number of graphs and the loss of each step."""
+    fabric = learner.fabric
+    for graphs in training_batches(
+        learner.data.train, learner.recipe.batch_size, fabric.global_rank, fabric.world_size
+    ):
+        yield graphs.shape[0], eager_step(learner, graphs)
+
+
+def eager_step(learner: Learner, graphs: Tensor) -> float:
+    """Train on the graphs of the given numbers; returns the loss of the whole batch."""
+    shares: list[Tensor] = []
+    training_step(learner, eager_sample(learner, graphs, "train"), shares.append)
+    return float(all_reduce(shares[0]))
+
+
+@torch.no_grad()
+def evaluate(learner: Learner, split: str) -> float:
+    """The recipe's metric on a split, in the units of the data."""
+    score = Score(learner.recipe.metric, learner.model.outputs, learner.fabric.device)
+    if learner.captures and len(learner.data.split(split)):
+        score.update(*captured_predictions(learner, split))
+        return score.compute()
+    fabric = learner.fabric
+    for graphs in evaluation_batches(
+        learner.data.split(split), learner.recipe.batch_size, fabric.global_rank, fabric.world_size
+    ):
+        batch = learner.batch(graphs)
+        score.update(predict_batch(learner, batch), targets(learner, batch, split))
+    return score.compute()
+
+
+def predict_batch(learner: Learner, batch: Any) -> Tensor:
+    """Predictions [M, T] in the units of the data."""
+    learner.model.eval()
+    return learner.predicted(batch)
+
+
+def captured_losses(learner: Learner) -> Iterator[tuple[int, float]]:
+    """As `eager_losses`, with one launch a step."""
+    graphs = learner.data.train.cpu()
+    table = padded_table(graphs[torch.randperm(graphs.shape[0])], learner.recipe.batch_size)
+    learner.model.train()
+    losses = training_replay(learner, table).run(table)
+    yield from zip((table >= 0).sum(1).tolist(), losses.tolist(), strict=True)
+
+
+def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
+    """Predictions [M, T] and targets of a split, in the units of the data."""
+    data = learner.data
+    graphs = data.split(split)
+    table = padded_table(graphs.cpu(), graphs_of_evaluation(learner, graphs.cpu()))
+    learner.model.eval()
+    replay = _replay(learner, f"evaluation of {split}", split, table, partial(evaluation_step, learner))
+    predicted = replay.run(table)
+    device = predicted.device
+    assert data.y is not None
+    if not data.node_targets:
+        return predicted.flatten(0, 1)[: graphs.shape[0]], data.y[graphs].to(device)
+    filled = (replay.source.sizes.nodes[table.clamp(min=0)] * (table >= 0)).sum(1).to(device)
+    real = torch.arange(predicted.shape[1], device=device) < filled.unsqueeze(-1)
+    nodes, _ = ragged(data.node_ptr, graphs)
+    y = data.y[nodes]
+    if data.node_split is not None:
+        y = mask_targets(y, data.node_split[nodes] == SPLITS.index(split), learner.recipe.loss)
+    return predicted[real], y.to(device)
+
+
+def graphs_of_evaluation(learner: Learner, graphs: Tensor) -> int:
+    """Graphs of an evaluation step: predictions do not depend on their batch, so it is large enough for the device."""
+    size = learner.recipe.batch_size
+    pairs = float(shared_source(learner).sizes.pairs[graphs].float().mean()) if len(graphs) else 1.0
+    return min(max(size, int(EVALUATED_PAIRS / max(pairs, 1.0))), max(size, len(graphs)))
+
+
+def training_replay(learner: Learner, table: Tensor) -> Replay:
+    """The captured training step for batches [S, B] of graph numbers."""
+    return _replay(learner, "training", "train", table, partial(training_step, learner))
+
+
+def _replay(learner: Learner, name: str, split: str, table: Tensor, work: Work) -> Replay:
+    """The captured step of that name, captured anew where it does not exist or does not fit."""
+    replay: Replay | None = learner.replays.get(name)
+    if replay is None or not replay.fits(table):
+        learner.replays.pop(name, None)
+        replay = Replay(shared_source(learner), table, split, work)
+        learner.replays[name] = replay
+    return replay
+
+
+def shared_source(learner: Learner) -> Source:
+    """The one source of all captured steps of a learner."""
+    source: Source = learner.replays.get("source") or source_of(learner)
+    learner.replays["source"] = source
+    return source

@@ -1,0 +1,164 @@
+"""What every model is: a graph → node states → pooled features → a prediction.
+
+    batch = prepare(data)         pseudo-coordinates and support; nothing is learned here
+    h     = node_states(batch)    [N, D], what a model is about
+    z     = embed(batch)          [G, D] pooled, or [N, D] where predictions are per node
+    ŷ     = forward(batch)        [G, T] or [N, T]: the head of z
+
+A model of one's own derives from `GraphModel`, builds its layers and its head, and writes `node_states`; training,
+prediction, export and benchmarks then work with it. Batches may be padded to a static capacity: padding nodes have
+`node_weight` 0 and padding pairs `row_weight` 0, and no real node may depend on them.
+
+Legend: G graphs, N nodes, D width, T outputs.
+"""
+
+from copy import copy
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from ckgconv.checks import check_finite, check_floating, check_shape, require
+from ckgconv.graphs import GraphBatch
+from ckgconv.nn.encoders import AttributeEncoder, attribute_encoder
+from ckgconv.nn.head import Pool
+from ckgconv.ops.precision import without_autocast
+from ckgconv.pairs import Encoding, collate
+from ckgconv.recipe import ModelRecipe
+from ckgconv.recipe import Recipe as NamedRecipe
+from ckgconv.recipes import check_recipe
+from ckgconv.recipes.limits import check_model
+
+
+class GraphModel(nn.Module):
+    """Base of all models.
+
+    Args:
+        recipe: an instance of the class's `Recipe`.
+
+    Shapes: PyG `Data` or `Batch`, or a prepared `GraphBatch` → [G, T], or [N, T] where the head does not pool.
+    """
+
+    Recipe: ClassVar[type[ModelRecipe]] = ModelRecipe
+    # Whether a step has the same shapes for every batch of a capacity and reads nothing back to the host, so that it
+    # can be captured as a CUDA graph.
+    static: ClassVar[bool] = True
+
+    head: nn.Module
+
+    def __init__(self, recipe: ModelRecipe) -> None:
+        super().__init__()
+        check_recipe(recipe)
+        check_model(recipe)
+        self.recipe = recipe
+        self.encoding = Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
+        node_encoder = attribute_encoder(recipe.node, recipe.width)
+        require(node_encoder is not None, "node.kind is 'none': a network needs node features, choose another.")
+        assert node_encoder is not None
+        self.node_encoder: AttributeEncoder = node_encoder
+        self.edge_encoder = attribute_encoder(recipe.edge, recipe.width)
+        self.pool = Pool(recipe.head.pooling)
+
+    @classmethod
+    def from_recipe(cls, recipe: str | NamedRecipe | ModelRecipe) -> Self:
+        """The model of a recipe, or of a recipe's name ("zinc", "mnist", …)."""
+        if isinstance(recipe, str):
+            from ckgconv.recipes import recipe as recipe_of
+
+            recipe = recipe_of(recipe)
+        return cls(recipe.model if isinstance(recipe, NamedRecipe) else recipe)
+
+    def node_states(self, batch: GraphBatch) -> Tensor:
+        """[N, D] features of every node behind the last layer."""
+        raise TypeError(f"{type(self).__name__} has no node_states: write it, or choose a model that has.")
+
+    def embed(self, batch: GraphBatch) -> Tensor:
+        """What the head reads: [G, D], or [N, D] where predictions are per node."""
+        return self.pool(self.node_states(batch), batch.pairs.node_graph, batch.node_ptr)
+
+    def read_out(self, embedding: Tensor) -> Tensor:
+        """The head in full precision: [·, D] → [·, T]."""
+        with without_autocast(embedding):
+            return self.head(embedding.to(self.dtype))
+
+    def forward(self, data: Data | GraphBatch) -> Tensor:
+        batch = data if isinstance(data, GraphBatch) else self.prepare(data)
+        return self.read_out(self.embed(batch))
+
+    @torch.compiler.disable
+    def prepare(self, data: Data) -> GraphBatch:
+        """Check the input, compute coordinates and support on the device of `data`; nothing is learned here."""
+        data = self._with_position(data)
+        batch = collate(data, self.encoding, self.dtype)
+        if self.recipe.position_channels:
+            batch = replace(batch, position=data.pos)
+        self.node_encoder.check("x", batch.node_features, batch.node_features.shape[0])
+        if self.edge_encoder is not None:
+            self.edge_encoder.check("edge_attr", batch.edge_features, batch.edge_row.shape[0])
+        return batch
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the parameters."""
+        return next(self.parameters()).dtype
+
+    @property
+    def outputs(self) -> int:
+        """T."""
+        return self.recipe.head.outputs
+
+    @property
+    def predicts_nodes(self) -> bool:
+        """Whether there is a prediction for each node, not for each graph."""
+        return self.recipe.head.pooling == "none"
+
+    @property
+    def pair_traffic(self) -> int:
+        """Values per pair that a training step reads or writes at the least; 0 where nobody has counted them."""
+        return 0
+
+    def parameters_by_component(self) -> dict[str, int]:
+        """Trainable parameters of each part; a model may name its parts otherwise."""
+        return {name: count_parameters([part]) for name, part in self.named_children() if count_parameters([part])}
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        for part in self.children():
+            _reset(part)
+
+    def extra_repr(self) -> str:
+        encoding = self.encoding
+        return f"encoding={encoding.name!r}, steps={encoding.steps}, support={encoding.support!r}"
+
+    def _with_position(self, data: Data) -> Data:
+        """Superpixels: positions join the node features."""
+        channels = self.recipe.position_channels
+        if not channels:
+            return data
+        for name in ("x", "pos"):
+            require(getattr(data, name, None) is not None, f"data has no {name}: give node values and positions.")
+        x = data.x.unsqueeze(-1) if data.x.dim() == 1 else data.x
+        check_shape("pos", data.pos, (data.num_nodes, channels), "give one position per node.")
+        for name in ("x", "pos"):
+            check_floating(name, data[name], self.dtype)
+            check_finite(name, data[name])
+        joined = copy(data)
+        joined.x = torch.cat([x, data.pos], dim=-1)
+        return joined
+
+
+def count_parameters(parts: list[Any]) -> int:
+    """Trainable entries of modules; None counts as none."""
+    return sum(weight.numel() for part in parts if part is not None for weight in part.parameters())
+
+
+def _reset(part: nn.Module) -> None:
+    """By the module's own method, or by those of its parts."""
+    own = getattr(part, "reset_parameters", None)
+    if callable(own):
+        own()
+        return
+    for inner in part.children():
+        _reset(inner)
