@@ -18,7 +18,8 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from ckgconv.backends.cuda.node_pass import backward, forward
+from ckgconv.backends.cuda.node_pass.backward_kernels import backward_convolution
+from ckgconv.backends.cuda.node_pass.forward_kernels import forward_convolution
 from ckgconv.backends.cuda.pairs_pass.backward_stage import backward_stage
 from ckgconv.backends.cuda.pairs_pass.forward_stage import forward_stage
 from ckgconv.backends.cuda.pairs_pass.options import backward_launch, forward_launch
@@ -57,8 +58,8 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, int]]] = {
         {**BACKWARD, **START, "FIRST": True, "JOIN": True},
         BACK.options,
     ),
-    "convolution": (forward.forward_convolution, NODES, CONVOLUTION),
-    "convolution backward": (backward.backward_convolution, {**NODES, "BLOCK_N": 8}, CONVOLUTION),
+    "convolution": (forward_convolution, NODES, CONVOLUTION),
+    "convolution backward": (backward_convolution, {**NODES, "BLOCK_N": 8}, CONVOLUTION),
 }
 
 

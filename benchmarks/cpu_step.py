@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ckgconv import CKGCN, recipe
 from ckgconv.data import zinc
-from ckgconv.engine.epoch import predict_batch, training_step
+from ckgconv.engine.epoch import eager_step, predict_batch
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
@@ -37,7 +37,7 @@ def main() -> None:
     order = learner.data.train[torch.randperm(len(learner.data.train))]
     batches = order.split(options.batch_size)[: options.batches + WARM_UP]
     learner.model.train()
-    training = measured(lambda graphs: training_step(learner, graphs), batches)
+    training = measured(lambda graphs: eager_step(learner, graphs), batches)
     evaluation = measured(lambda graphs: evaluated(learner, graphs), batches)
     report = {
         "recipe": "zinc",

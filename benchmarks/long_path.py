@@ -16,6 +16,7 @@ import torch
 from torch_geometric.data import Data
 
 from ckgconv import CKGCN, recipe
+from ckgconv.backends import accelerate
 
 NODES = 20_000
 STEPS = 8
@@ -34,6 +35,7 @@ def main() -> None:
         edge_attr=torch.ones(2 * NODES - 2, 1, dtype=torch.int64),
     )
     model = CKGCN(replace(recipe("zinc").model, blocks=2, width=options.width, steps=STEPS, support="sparse_global"))
+    model = accelerate(model, "cpu")
     optimiser = torch.optim.AdamW(model.parameters())
     start = time.perf_counter()
     batch = model.prepare(data)

@@ -8,10 +8,14 @@ import json
 
 import torch
 
-from ckgconv.backends.cuda.node_pass import triton as node_pass
-from ckgconv.backends.cuda.node_pass.naive import Block, Lists
-from ckgconv.backends.cuda.pairs_pass import triton as pairs_pass
-from ckgconv.backends.cuda.pairs_pass.naive import Stage
+from ckgconv.backends.cuda.node_pass import launch as node_pass
+from ckgconv.backends.cuda.node_pass.options import Block, Lists
+from ckgconv.backends.cuda.node_pass.options import Dropout as NodeDropout
+from ckgconv.backends.cuda.pairs_pass import launch as pairs_pass
+from ckgconv.backends.cuda.pairs_pass.options import Dropout, rows_of, settings_of
+from ckgconv.backends.cuda.schedule import IN_ORDER
+from ckgconv.backends.stages import Stage
+from ckgconv.nn import WeightedBatchNorm
 
 # Graphs of a batch, nodes of each, layers, width: the means of the training splits.
 SHAPES = {
@@ -45,10 +49,11 @@ def measure(graphs: int, size: int, layers: int, width: int) -> dict[str, float]
     seed = torch.zeros(1, dtype=torch.int64, device="cuda")
     results: dict[str, float] = {}
 
-    running = [statistics(layers, width) for _ in stages]
+    norm = WeightedBatchNorm(width)
+    settings = settings_of(x, [statistics(layers, width) for _ in stages], norm, IN_ORDER)
 
     def pairs_forward() -> torch.Tensor:
-        return pairs_pass.kernel_mlp(x, stages, running, 0.1, None, None, seed, 0.1, 0.5, rows, 1e-5)[0]
+        return pairs_pass.kernel_mlp(x, stages, settings, rows_of(x, None, None), Dropout(seed, 0.1, 0.5, rows))[0]
 
     psi = pairs_forward().detach()
     pulled = torch.randn_like(psi)
@@ -63,17 +68,17 @@ def measure(graphs: int, size: int, layers: int, width: int) -> dict[str, float]
     lists = complete(graphs, size)
     h = torch.randn(nodes, width, device="cuda", requires_grad=True)
     kernel = psi.requires_grad_()
-    node_running = [statistics(width) for _ in range(2 * layers)]
+    node_settings = node_pass.settings_of(h, [statistics(width) for _ in range(2 * layers)], norm, IN_ORDER)
 
     def node_forward() -> torch.Tensor:
-        return node_pass.node_pass(h, kernel, lists, blocks, node_running, 0.1, None, seed, 0.0, 1e-5)[0]
+        return node_pass.node_pass(h, kernel, lists, blocks, node_settings, None, NodeDropout(seed, 0.0))[0]
 
     back = torch.randn(nodes, width, device="cuda")
     inputs = [h, kernel, *(field for block in blocks for field in block)]
     results["nodes_forward_ms"] = replayed(node_forward)
     both = replayed(lambda: torch.autograd.grad(node_forward(), inputs, back))
     results["nodes_backward_ms"] = both - results["nodes_forward_ms"]
-    # Forward five outputs, four inputs, one residual; backward 23 (see `passes_over_pairs` of the engine's bench).
+    # Forward five outputs, four inputs, one residual; backward 23 (see `pair_traffic` of `nn.ckgcn`).
     results["pairs_gb"] = 33 * psi.numel() * psi.element_size() / 1e9
     total = results["pairs_forward_ms"] + results["pairs_backward_ms"]
     results["pairs_gb_s"] = results["pairs_gb"] / total * 1e3

@@ -17,7 +17,7 @@ from ckgconv.data import load
 from ckgconv.engine.bench import measure
 from ckgconv.engine.run import make_learner, named_or_saved
 from ckgconv.engine.setup import make_fabric
-from ckgconv.nn import CKGCN
+from ckgconv.nn.models import build_model
 from ckgconv.recipes import with_value
 
 
@@ -44,7 +44,7 @@ def bench_command(
         other = measured_elsewhere(against, [name, *options])
     fabric = make_fabric(device, precision)
     torch.manual_seed(0)
-    learner = make_learner(fabric, CKGCN.from_recipe(chosen), load(chosen.data, data_dir), chosen)
+    learner = make_learner(fabric, build_model(chosen.model), load(chosen.data, data_dir), chosen)
     report: dict[str, Any] = {"recipe": chosen.name, **measure(learner, steps), "precision": precision}
     if as_json:
         print(json.dumps(report if other is None else {**report, "against": other}))

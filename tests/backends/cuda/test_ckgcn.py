@@ -8,7 +8,7 @@ from small_data import small_dataset
 
 from ckgconv.backends import accelerate
 from ckgconv.backends.cuda.schedule import IN_ORDER, Schedule
-from ckgconv.engine.epoch import predict_batch, training_step
+from ckgconv.engine.epoch import eager_step, predict_batch
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import source_of
 from ckgconv.engine.setup import make_fabric
