@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ckgconv.engine.run import named_or_saved
+from ckgconv.engine.recipe_file import named_or_saved
 from ckgconv.nn import CKGCN
 from ckgconv.recipes import RECIPES
 

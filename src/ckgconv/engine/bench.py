@@ -20,8 +20,8 @@ from ckgconv.engine.capture import Replay, Work, padded_table
 from ckgconv.engine.captured import training_replay, training_work
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.loop import targets, train_epoch
+from ckgconv.engine.machine import device_name, peak_memory_mb
 from ckgconv.engine.optim import update
-from ckgconv.engine.record import device_name, peak_memory_mb
 from ckgconv.engine.static import Sample, source_of
 from ckgconv.recipe import ModelRecipe
 
