@@ -35,7 +35,7 @@ class JsonObject:
             value = math.nan
         try:
             found: T = convert(value, kind, field)
-        except InputError as error:
+        except (InputError, OverflowError) as error:
             raise InputError(f"{self._path(field)} is {reprlib.repr(value)}, not {describe(kind)}") from error
         return found
 

@@ -153,7 +153,7 @@ def load_record(path: Path) -> Record:
     text = read_text(file, "give the folder of a run, or its record.json.")
     try:
         values = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(
             f"{file} is not the record of a run (it is not JSON: {error}): give the folder that `ckgconv train` wrote."
         ) from error
