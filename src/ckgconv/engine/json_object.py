@@ -19,9 +19,6 @@ class JsonObject:
         self.values: dict[str, Any] = values
         self.name = name
 
-    def __contains__(self, field: str) -> bool:
-        return field in self.values
-
     def __iter__(self) -> Iterator[str]:
         return iter(self.values)
 
