@@ -19,7 +19,7 @@ from ckgconv import CKGCN, recipe
 from ckgconv.data import load
 from ckgconv.engine.epoch import train_epoch
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.record import commit, device_name, peak_memory_mb
+from ckgconv.engine.machine import commit, device_name, peak_memory_mb
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 

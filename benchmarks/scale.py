@@ -32,7 +32,7 @@ from ckgconv import CKGCN, InputError, recipe
 from ckgconv.data.packed import PackedDataset, from_arrays
 from ckgconv.engine.epoch import train_epoch
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.record import commit, device_name, peak_memory_mb, versions
+from ckgconv.engine.machine import commit, device_name, peak_memory_mb, versions
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 from ckgconv.pairs.memory import free_bytes

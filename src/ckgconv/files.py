@@ -2,9 +2,12 @@
 
 import errno
 import hashlib
+import json
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ckgconv.checks import InputError
 
@@ -44,6 +47,19 @@ def read_text(path: Path, remedy: str) -> str:
         raise InputError(f"{path} cannot be read as text ({type(error).__name__}): {remedy}") from error
 
 
+def valid_json(values: Any, indent: int | None = None) -> str:
+    """JSON that every reader takes: numbers that are NaN or infinite, for which it has no words, are null."""
+    return json.dumps(_with_nulls(values), indent=indent, allow_nan=False)
+
+
 def digest(data: bytes) -> str:
     """SHA-256, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+def _with_nulls(values: Any) -> Any:
+    if isinstance(values, dict):
+        return {name: _with_nulls(value) for name, value in values.items()}
+    if isinstance(values, list | tuple):
+        return [_with_nulls(value) for value in values]
+    return None if isinstance(values, float) and not math.isfinite(values) else values

@@ -8,10 +8,11 @@ from small_data import small_dataset
 
 from ckgconv import recipe, train
 from ckgconv.engine.epoch import captured_losses, eager_step, evaluate
-from ckgconv.engine.run import Silence, make_learner
+from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import source_of
 from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.step import training_step
+from ckgconv.engine.watcher import Silence
 from ckgconv.nn import CKGCN
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="captured steps need a GPU")
@@ -128,16 +129,16 @@ def test_dropout_runs_repeat_and_resume_bit_for_bit(tmp_path, precision):
 
     class Stop(Silence):
         def epoch(self, entry):
-            if entry["epoch"] == 1:
+            if entry.epoch == 1:
                 raise KeyboardInterrupt
 
     whole = train(chosen, data=data, device="cuda", precision=precision)
     again = train(chosen, data=data, device="cuda", precision=precision)
-    assert whole.record["epochs"][-1]["train_loss"] == again.record["epochs"][-1]["train_loss"]
+    assert whole.record.epochs[-1].train_loss == again.record.epochs[-1].train_loss
     with pytest.raises(KeyboardInterrupt):
         train(chosen, data=data, device="cuda", precision=precision, folder=tmp_path / "run", watcher=Stop())
     resumed = train(chosen, data=data, device="cuda", precision=precision, folder=tmp_path / "run", resume=True)
-    losses = [[entry["train_loss"] for entry in run.record["epochs"]] for run in (whole, resumed)]
+    losses = [[entry.train_loss for entry in run.record.epochs] for run in (whole, resumed)]
     assert losses[0] == losses[1]
 
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from ckgconv import InputError, predict_packed, recipe, train
 from ckgconv.data import PackedDataset, from_pyg_masks
 from ckgconv.engine.baseline import majority_predictor, mean_predictor
-from ckgconv.engine.run import _check_data
+from ckgconv.engine.run_data import check_data
 from ckgconv.recipe import Recipe
 from ckgconv.tasks.scaling import fitted
 
@@ -48,7 +48,7 @@ def test_only_the_nodes_of_a_split_count_in_it():
     elsewhere[20:] = (y[20:] + 1) % 3
     here[:20] = (y[:20] + 1) % 3
     runs = [train(small(), data=dataset(each), device="cpu") for each in (y, elsewhere, here)]
-    losses = [[entry["train_loss"] for entry in run.record["epochs"]] for run in runs]
+    losses = [[entry.train_loss for entry in run.record.epochs] for run in runs]
     assert losses[0] == losses[1] != losses[2]
     predicted = predict_packed(runs[0], dataset()).classes
     for name, rows in (("train", slice(0, 20)), ("val", slice(20, 40)), ("test", slice(40, 55))):
@@ -67,8 +67,8 @@ def test_only_the_nodes_of_a_split_count_in_it():
 )
 def test_every_kind_of_node_target_trains(loss, metric, outputs, y):
     run = train(small(loss, metric, outputs), data=dataset(y), device="cpu")
-    assert math.isfinite(run.record["epochs"][-1]["train_loss"])
-    assert math.isfinite(run.record["best"]["test"])
+    assert math.isfinite(run.record.epochs[-1].train_loss)
+    assert math.isfinite(run.record.best.test)
     found = predict_packed(run, dataset(y))
     assert found.values.shape == (NODES, outputs)
     assert (found.classes is not None) == ("sbm" in metric)
@@ -96,10 +96,10 @@ def test_splits_without_nodes_and_undivided_graphs_are_refused():
     with pytest.raises(InputError, match="has no node in split 'val'"):
         train(small(), data=replace(data, node_split=data.node_split.clamp(max=0)), device="cpu")
     with pytest.raises(InputError, match="1 training graphs for 2 processes"):
-        _check_data(data, small(), processes=2)
+        check_data(data, small(), processes=2)
     untested = replace(data, node_split=data.node_split.where(data.node_split < 2, -1))
     run = train(small(epochs=1), data=untested, device="cpu")
-    assert run.record["best"]["test"] is None
+    assert run.record.best.test is None
     assert majority_predictor(run) is None
 
 

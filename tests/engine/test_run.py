@@ -10,7 +10,7 @@ from small_data import small_dataset
 
 from ckgconv import RECIPES, InputError, open_run, recipe, train
 from ckgconv.engine import checkpoint
-from ckgconv.engine.run import Pace
+from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.files import write_text, write_whole
 from ckgconv.recipe import Recipe
 
@@ -19,7 +19,7 @@ DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 @pytest.fixture(autouse=True)
 def _keeps_every_epoch(monkeypatch):
-    monkeypatch.setattr(Pace, "share", math.inf)
+    monkeypatch.setattr(CheckpointBudget, "share", math.inf)
 
 
 def small(name: str = "zinc", **training) -> Recipe:
@@ -37,9 +37,9 @@ def data_for(chosen: Recipe):
 def test_every_recipe_trains_and_evaluates(name):
     chosen = small(name, epochs=2)
     run = train(chosen, data=data_for(chosen), device="cpu")
-    assert len(run.record["epochs"]) == 2
-    assert math.isfinite(run.record["best"]["test"])
-    assert run.evaluate("test") == run.record["best"]["test"]
+    assert len(run.record.epochs) == 2
+    assert math.isfinite(run.record.best.test)
+    assert run.evaluate("test") == run.record.best.test
     assert run.folder is None
 
 
@@ -47,7 +47,7 @@ def test_record_says_all_that_is_needed(tmp_path):
     chosen = small()
     run = train(chosen, seed=5, data=data_for(chosen), folder=tmp_path / "run", device="cpu")
     record = json.loads((tmp_path / "run" / "record.json").read_text())
-    assert record == json.loads(json.dumps(run.record))
+    assert record == json.loads(json.dumps(run.record.to_json()))
     assert {"recipe", "seed", "commit", "versions", "device", "parameters", "epochs", "best", "metric"} <= set(record)
     assert {"wall_s", "peak_memory_mb"} <= set(record)
     assert [set(entry) for entry in record["epochs"]] == [{"epoch", "train_loss", "val", "lr", "seconds"}] * 3
@@ -62,8 +62,8 @@ def test_record_says_all_that_is_needed(tmp_path):
 
 def test_same_seed_same_run_other_seed_other_run():
     chosen = small()
-    results = [train(chosen, seed=seed, data=data_for(chosen), device="cpu").record["epochs"] for seed in (0, 0, 1)]
-    losses = [[entry["train_loss"] for entry in epochs] for epochs in results]
+    results = [train(chosen, seed=seed, data=data_for(chosen), device="cpu").record.epochs for seed in (0, 0, 1)]
+    losses = [[entry.train_loss for entry in epochs] for epochs in results]
     assert losses[0] == losses[1] != losses[2]
 
 
@@ -107,9 +107,9 @@ def test_an_interrupted_run_resumes_bit_for_bit(tmp_path, steps, device):
     resumed = train(chosen, data=data, folder=tmp_path / "run", device=device, resume=True)
     for name, value in weights(whole).items():
         assert torch.equal(value, resumed.model.state_dict()[name]), name
-    assert resumed.record["best"] == whole.record["best"]
+    assert resumed.record.best == whole.record.best
     again = train(chosen, data=data, folder=tmp_path / "run", device=device, resume=True)
-    assert again.record["best"] == whole.record["best"]
+    assert again.record.best == whole.record.best
 
 
 @pytest.mark.parametrize("damage", ["truncated", "altered", "json"])
@@ -169,24 +169,24 @@ def test_scaled_targets_are_reported_in_the_users_units():
     far = replace(data, y=data.y * 100 + 5000)
     run = train(chosen, data=far, device="cpu")
     # A network that has learned nothing yet predicts near the mean: within a few s.d., not 5,000 away.
-    assert run.record["best"]["test"] < 500
-    assert run.record["epochs"][0]["train_loss"] < 5
+    assert run.record.best.test < 500
+    assert run.record.epochs[0].train_loss < 5
 
 
 def test_patience_stops_early():
     chosen = small(epochs=30, patience=2, learning_rate=0.5)
     run = train(chosen, data=data_for(chosen), device="cpu")
-    last = run.record["epochs"][-1]["epoch"]
+    last = run.record.epochs[-1].epoch
     assert last < 29
-    assert last - run.record["best"]["epoch"] == 2
+    assert last - run.record.best.epoch == 2
 
 
 @pytest.mark.parametrize("precision", ["64", "bf16", "tf32"])
 def test_other_precisions_train(precision):
     chosen = small("peptides-func", epochs=1)
     run = train(chosen, data=data_for(chosen), device="cpu", precision=precision)
-    assert math.isfinite(run.record["epochs"][0]["train_loss"])
-    assert run.record["precision"] == precision
+    assert math.isfinite(run.record.epochs[0].train_loss)
+    assert run.record.precision == precision
 
 
 def test_refusals(tmp_path):

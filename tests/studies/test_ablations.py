@@ -1,12 +1,13 @@
 """Grids of training runs: small ones, on the first graphs of ZINC."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
 
 from ckgconv import InputError, recipe
+from ckgconv.engine.record import Best, Record
 from ckgconv.studies import STUDIES, Options, ablations
 from ckgconv.studies.grid import Outcome, Variant, shortened
 
@@ -89,7 +90,12 @@ def test_the_published_recipe_is_trained_once_for_all_studies(tmp_path):
 
 
 def outcome(label, *tests):
-    return Outcome(Variant(label, recipe("zinc")), [{"best": {"test": test}} for test in tests])
+    chosen = recipe("zinc")
+    records = [
+        Record(recipe=asdict(chosen), seed=seed, metric="mae", best=Best(0, test, test))
+        for seed, test in enumerate(tests)
+    ]
+    return Outcome(Variant(label, chosen), records)
 
 
 def test_titles_claim_only_what_the_t_test_does():

@@ -17,7 +17,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Continuous kernel graph convolution: train, evaluate and use CKGCN.",
+    help="Continuous kernel graph convolution: train, evaluate and use graph networks.",
 )
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)

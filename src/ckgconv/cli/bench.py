@@ -15,7 +15,8 @@ from rich.table import Table
 from ckgconv.checks import InputError, require
 from ckgconv.data import load
 from ckgconv.engine.bench import measure
-from ckgconv.engine.run import make_learner, named_or_saved
+from ckgconv.engine.recipe_file import named_or_saved
+from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 from ckgconv.nn.models import build_model
 from ckgconv.recipes import with_value

@@ -2,8 +2,8 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
+from ckgconv.engine.record import Record
 from ckgconv.files import write_whole
 from ckgconv.tasks.metrics import HIGHER_IS_BETTER
 
@@ -23,24 +23,27 @@ def sparkline(values: list[float]) -> str:
     return "".join(BARS[min(int((value - low) / width * len(BARS)), len(BARS) - 1)] for value in thinned)
 
 
-def draw_curve(record: dict[str, Any], path: Path) -> None:
+def draw_curve(record: Record, path: Path) -> None:
     """A PNG whose title says the finding."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    epochs, best, metric = record["epochs"], record["best"], record["metric"]
+    epochs, best, metric = record.epochs, record.best, record.metric
     figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    numbers = [entry["epoch"] + 1 for entry in epochs]
-    axes.plot(numbers, [entry["train_loss"] for entry in epochs], label="training loss", color="tab:blue")
-    axes.plot(numbers, [entry["val"] for entry in epochs], label=f"validation {metric}", color="tab:orange")
-    axes.axvline(best["epoch"] + 1, color="tab:gray", linewidth=0.8, linestyle="--", label="best epoch")
-    test = "" if best["test"] is None else f", test {metric} {best['test']:.4f}"
-    axes.set_title(f"{record['recipe']['name']}, seed {record['seed']}: best epoch {best['epoch'] + 1}{test}")
+    numbers = [entry.epoch + 1 for entry in epochs]
+    axes.plot(numbers, [entry.train_loss for entry in epochs], label="training loss", color="tab:blue")
+    axes.plot(numbers, [entry.val for entry in epochs], label=f"validation {metric}", color="tab:orange")
+    title = f"{record.recipe_name}, seed {record.seed}"
+    if best is not None:
+        axes.axvline(best.epoch + 1, color="tab:gray", linewidth=0.8, linestyle="--", label="best epoch")
+        test = "" if best.test is None else f", test {metric} {best.test:.4f}"
+        title = f"{title}: best epoch {best.epoch + 1}{test}"
+    axes.set_title(title)
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"loss, {metric}")
-    if not HIGHER_IS_BETTER[metric] and all(entry["train_loss"] > 0 and entry["val"] > 0 for entry in epochs):
+    if not HIGHER_IS_BETTER[metric] and all(entry.train_loss > 0 and entry.val > 0 for entry in epochs):
         # Errors fall by orders of magnitude, and most of the run is in the last of them.
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")

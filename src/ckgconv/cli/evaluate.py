@@ -1,6 +1,5 @@
 """`ckgconv evaluate RUN`: the metric of a run's best network on a split."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +7,7 @@ import typer
 from rich.console import Console
 
 from ckgconv.engine.run import open_run
+from ckgconv.files import valid_json
 
 
 def evaluate_command(
@@ -20,10 +20,10 @@ def evaluate_command(
     """Evaluate the best network of a run."""
     run = open_run(folder, device, data_folder=data_dir)
     value = run.evaluate(split)
-    metric = run.record["metric"]
+    metric = run.record.metric
     if not run.learner.fabric.is_global_zero:
         return
     if as_json:
-        print(json.dumps({"run": str(folder), "split": split, "metric": metric, "value": value}))
+        print(valid_json({"run": str(folder), "split": split, "metric": metric, "value": value}))
         return
     Console().print(f"{split} {metric} {value:.4f}")

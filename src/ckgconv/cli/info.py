@@ -7,8 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ckgconv.engine.run import named_or_saved
-from ckgconv.nn import CKGCN
+from ckgconv.engine.recipe_file import named_or_saved
+from ckgconv.nn.models import build_model
 from ckgconv.recipes import RECIPES
 
 
@@ -18,15 +18,16 @@ def info(
 ) -> None:
     """Show the trainable parameters of a recipe's model, by component."""
     chosen = named_or_saved(name)
-    components = CKGCN.from_recipe(chosen).parameters_by_component()
+    components = build_model(chosen.model).parameters_by_component()
     total = sum(components.values())
     if as_json:
         print(json.dumps({"recipe": chosen.name, "parameters": {"trainable": total, "by_component": components}}))
         return
     model = chosen.model
+    blocks = f"{model.blocks} blocks of " if hasattr(model, "blocks") else ""
     table = Table(
-        title=f"{chosen.name}: {model.blocks} blocks of width {model.width}, {model.encoding} with {model.steps} "
-        f"steps, {model.support} support",
+        title=f"{chosen.name}: {blocks}width {model.width}, {model.encoding} with {model.steps} steps, "
+        f"{model.support} support",
     )
     table.add_column("component")
     table.add_column("trainable parameters", justify="right")

@@ -1,6 +1,6 @@
 """`ckgconv train`: a recipe, a saved recipe or a CSV of molecules → a run folder."""
 
-import json
+import os
 import statistics
 from dataclasses import replace
 from enum import StrEnum
@@ -15,7 +15,11 @@ from ckgconv.cli.curve import draw_curve, sparkline
 from ckgconv.cli.watch import ProgressBar, Quiet
 from ckgconv.data.tables import read_table
 from ckgconv.engine.baseline import majority_predictor, mean_predictor
-from ckgconv.engine.run import Run, check_folder, read_recipe, read_settings, train
+from ckgconv.engine.recipe_file import read_recipe
+from ckgconv.engine.record import read_record
+from ckgconv.engine.resume import check_folder
+from ckgconv.engine.run import Run, train
+from ckgconv.files import valid_json
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.recipes import recipe, with_value
 from ckgconv.recipes.molecules import molecules
@@ -48,12 +52,12 @@ def train_command(
     """Train a recipe; the best validation epoch is kept and tested."""
     chosen = resolve(what, smiles, target or [], split.value)
     saved = Path(what).parent if Path(what).suffix == ".json" else None
-    kept = {} if saved is None else read_settings(saved)
-    out = saved if out is None and resume and saved is not None and kept else out
-    chosen_precision = precision or kept.get("precision", "32")
+    kept = None if saved is None else read_record(saved)
+    out = saved if out is None and resume and kept is not None else out
+    chosen_precision = precision or ("32" if kept is None else kept.precision)
     for setting in settings or []:
         chosen = with_value(chosen, setting)
-    numbers = seeds or [kept.get("seed", 0)]
+    numbers = seeds or [0 if kept is None else kept.seed]
     require(len(set(numbers)) == len(numbers), "The same seed was given twice: give each once.")
     folders = [run_folder(out, chosen, seed, len(numbers) > 1) for seed in numbers]
     for seed, folder in zip(numbers, folders, strict=True):
@@ -64,11 +68,9 @@ def train_command(
     if not runs[0].learner.fabric.is_global_zero:
         return
     if as_json:
-        print(json.dumps([summary(run) for run in runs] if len(runs) > 1 else summary(runs[0])))
+        print(valid_json([summary(run) for run in runs] if len(runs) > 1 else summary(runs[0])))
     elif len(runs) > 1:
-        tests = [run.record["best"]["test"] for run in runs]
-        spread = f"{statistics.mean(tests):.4f} ± {statistics.stdev(tests):.4f}"
-        Console().print(f"test {chosen.training.metric} over {len(tests)} seeds: {spread}")
+        _report_spread(runs)
 
 
 def resolve(what: str, smiles: str, targets: list[str], split: str) -> Recipe:
@@ -112,14 +114,14 @@ def summary(run: Run) -> dict[str, object]:
     record = run.record
     return {
         "recipe": run.recipe.name,
-        "seed": record["seed"],
-        "metric": record["metric"],
-        "best": record["best"],
+        "seed": record.seed,
+        "metric": record.metric,
+        "best": record.to_json()["best"],
         "paper_test": list(run.recipe.paper_test),
         "mean_predictor": mean_predictor(run),
         "majority_predictor": majority_predictor(run),
-        "wall_s": record["wall_s"],
-        "device": record["device"],
+        "wall_s": record.wall_s,
+        "device": record.device,
         "run": str(run.folder),
     }
 
@@ -141,11 +143,11 @@ def _train_one(
         run = train(
             chosen,
             seed,
+            data=data_dir,
             folder=folder,
             resume=resume,
             device=device,
             precision=precision,
-            data_folder=data_dir,
             watcher=Quiet() if silent else bar,
         )
     finally:
@@ -158,9 +160,10 @@ def _train_one(
 
 
 def _report(run: Run, console: Console) -> None:
-    best, metric = run.record["best"], run.record["metric"]
-    test = "no test split" if best["test"] is None else f"test {metric} {best['test']:.4f}"
-    console.print(f"best epoch {best['epoch'] + 1}: validation {metric} {best['val']:.4f}, {test}")
+    best, metric = run.record.best, run.record.metric
+    if best is not None:
+        test = "no test split" if best.test is None else f"test {metric} {best.test:.4f}"
+        console.print(f"best epoch {best.epoch + 1}: validation {metric} {best.val:.4f}, {test}")
     for words, baseline in (("training mean", mean_predictor), ("most frequent class", majority_predictor)):
         value = baseline(run)
         if value is not None:
@@ -168,11 +171,18 @@ def _report(run: Run, console: Console) -> None:
     if run.recipe.paper_test:
         mean, spread = run.recipe.paper_test
         console.print(f"paper, its full recipe: test {metric} {mean:.4f} ± {spread:.4f}")
-    console.print(f"validation {metric} by epoch: {sparkline([entry['val'] for entry in run.record['epochs']])}")
+    console.print(f"validation {metric} by epoch: {sparkline([entry.val for entry in run.record.epochs])}")
     console.print(f"run: {run.folder}   curve: {run.folder}/curve.png")
 
 
-def _first_process() -> bool:
-    import os
+def _report_spread(runs: list[Run]) -> None:
+    """Mean and s.d. over seeds, where there is a test split."""
+    tests = [run.record.test for run in runs]
+    known = [test for test in tests if test is not None]
+    if len(known) == len(runs):
+        spread = f"{statistics.mean(known):.4f} ± {statistics.stdev(known):.4f}"
+        Console().print(f"test {runs[0].record.metric} over {len(known)} seeds: {spread}")
 
+
+def _first_process() -> bool:
     return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))) == 0

@@ -2,12 +2,13 @@
 
 import sys
 import time
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ckgconv.engine.run import Run, Silence
+from ckgconv.engine.record import Epoch
+from ckgconv.engine.run import Run
+from ckgconv.engine.watcher import Silence
 
 
 class Quiet(Silence):
@@ -53,9 +54,9 @@ class ProgressBar:
         speed = self.seen / (time.perf_counter() - self.since)
         self.progress.update(self.task, advance=graphs, loss=self.loss, speed=speed)
 
-    def epoch(self, entry: dict[str, Any]) -> None:
-        following = min(entry["epoch"] + 1, self.epochs - 1)
-        self.progress.update(self.task, description=self._title(following), val=f"{entry['val']:.4f}")
+    def epoch(self, entry: Epoch) -> None:
+        following = min(entry.epoch + 1, self.epochs - 1)
+        self.progress.update(self.task, description=self._title(following), val=f"{entry.val:.4f}")
 
     def warn(self, sentence: str) -> None:
         self.console.print(f"[yellow]{sentence}[/yellow]")

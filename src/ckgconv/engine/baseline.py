@@ -11,7 +11,7 @@ from ckgconv.tasks.scaling import fitted
 
 def mean_predictor(run: Run) -> float | None:
     """Its test MAE, in the units of the data; None where the metric is another or there is no test split."""
-    if run.record["metric"] != "mae":
+    if run.record.metric != "mae":
         return None
     known = _targets(run.learner.data)
     if known is None:
@@ -25,7 +25,7 @@ def mean_predictor(run: Run) -> float | None:
 def majority_predictor(run: Run) -> float | None:
     """The test metric of the most frequent class; None where targets are not classes or there is no test split."""
     known = _targets(run.learner.data)
-    if run.record["metric"] not in ("accuracy", "sbm_accuracy") or known is None:
+    if run.record.metric not in ("accuracy", "sbm_accuracy") or known is None:
         return None
     train, test = known
     classes = max(run.model.outputs, 2)
@@ -44,6 +44,6 @@ def _targets(data: PackedDataset) -> tuple[Tensor, Tensor] | None:
 
 
 def _score(run: Run, prediction: Tensor, target: Tensor) -> float:
-    score = Score(run.record["metric"], run.model.outputs, torch.device(target.device))
+    score = Score(run.record.metric, run.model.outputs, torch.device(target.device))
     score.update(prediction, target)
     return score.compute()

@@ -19,7 +19,7 @@ from ckgconv.backends.cuda.schedule import InOrder
 from ckgconv.engine.batches import training_batches
 from ckgconv.engine.epoch import train_epoch, training_replay
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.record import device_name, peak_memory_mb
+from ckgconv.engine.machine import device_name, peak_memory_mb
 from ckgconv.engine.replay import Keep, Replay, Work, padded_table
 from ckgconv.engine.samples import Sample, eager_sample, source_of
 from ckgconv.engine.step import Part, step_parts, training_step

@@ -1,127 +1,175 @@
-"""The record of a run: what was run, where, how it went; one JSON file, and the same as CSV and TensorBoard logs."""
+"""The record of a run: what was run, where, and how it went.
+
+record.json holds all of it, metrics.csv the epochs as a table. A record written by another version is readable: keys
+that this one does not know are ignored, and its recipe stays as it was written. A number that is undefined, such as
+a loss after divergence, is NaN here and null in record.json.
+"""
 
 import csv
-import gc
-import importlib.metadata
-import importlib.util
 import json
-import platform
-import resource
-import subprocess
-from dataclasses import asdict
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ckgconv.files import write_text, write_whole
+from ckgconv.checks import InputError
+from ckgconv.engine.json_object import JsonObject
+from ckgconv.engine.machine import commit, device_name, versions
+from ckgconv.files import read_text, valid_json, write_text, write_whole
 from ckgconv.recipe import Recipe
-
-PACKAGES = ("ckgconv", "torch", "torch_geometric", "lightning", "torchmetrics", "numpy", "scipy")
-COLUMNS = ("epoch", "train_loss", "val", "lr", "seconds")
+from ckgconv.recipes import to_json
 
 
-def new_record(recipe: Recipe, seed: int, parameters: int, device: torch.device, precision: str) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Epoch:
+    """One pass over the training graphs and the validation after it."""
+
+    epoch: int  # from 0
+    train_loss: float
+    val: float  # the recipe's metric on the validation split
+    lr: float
+    seconds: float  # of training, without validation
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> "Epoch":
+        return cls(
+            epoch=values.get("epoch", int),
+            train_loss=values.get("train_loss", float),
+            val=values.get("val", float),
+            lr=values.get("lr", float),
+            seconds=values.get("seconds", float),
+        )
+
+
+@dataclass(frozen=True)
+class Best:
+    """The best validation epoch; `test` is None until the run is finished, and where nothing can be tested."""
+
+    epoch: int
+    val: float
+    test: float | None = None
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> "Best":
+        return cls(values.get("epoch", int), values.get("val", float), values.get_optional("test", float))
+
+
+@dataclass(kw_only=True)
+class Record:
+    """A run so far; `epochs`, `best` and what follows them change as it goes."""
+
+    recipe: dict[str, Any]  # as recipe.json has it, with the fields of the version that wrote it
+    seed: int
+    commit: str | None = None
+    versions: dict[str, str] = field(default_factory=dict)
+    device: str = "unknown"
+    precision: str = "32"
+    parameters: int = 0
+    metric: str
+    epochs: list[Epoch] = field(default_factory=list)
+    best: Best | None = None
+    wall_s: float = 0.0
+    peak_memory_mb: int = 0
+    at_once: int | None = None  # runs that shared the device; None where nobody counted
+
+    @property
+    def recipe_name(self) -> str:
+        return str(self.recipe["name"])
+
+    @property
+    def data_name(self) -> str:
+        return str(self.recipe["data"]["name"])
+
+    @property
+    def test(self) -> float | None:
+        """Test metric of the best validation epoch; None where there is none yet."""
+        return None if self.best is None else self.best.test
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that `from_json` reads."""
+        values = dict(vars(self))
+        values["epochs"] = [dict(vars(epoch)) for epoch in self.epochs]
+        values["best"] = None if self.best is None else dict(vars(self.best))
+        if self.at_once is None:
+            del values["at_once"]
+        return values
+
+    @classmethod
+    def from_json(cls, values: Any, where: str = "The object") -> "Record":
+        """A record as `json.loads` returns it; `where` names its file in the refusal of a damaged one."""
+        try:
+            return cls._read(JsonObject(values))
+        except InputError as error:
+            raise InputError(
+                f"{where} is not the record of a run ({error}): give the folder that `ckgconv train` wrote."
+            ) from error
+
+    @classmethod
+    def _read(cls, values: JsonObject) -> "Record":
+        recipe, packages = values.part("recipe"), values.part("versions")
+        for part in (recipe, recipe.part("data")):
+            part.get("name", str)
+        return cls(
+            recipe=recipe.values,
+            seed=values.get("seed", int),
+            commit=values.get_optional("commit", str),
+            versions={name: packages.get(name, str) for name in packages},
+            device=values.get("device", str, cls.device),
+            precision=values.get("precision", str, cls.precision),
+            parameters=values.get("parameters", int, cls.parameters),
+            metric=values.get("metric", str),
+            epochs=[Epoch.from_json(epoch) for epoch in values.parts("epochs")],
+            best=None if values.values.get("best") is None else Best.from_json(values.part("best")),
+            wall_s=values.get("wall_s", float, cls.wall_s),
+            peak_memory_mb=values.get("peak_memory_mb", int, cls.peak_memory_mb),
+            at_once=values.get_optional("at_once", int),
+        )
+
+
+def new_record(recipe: Recipe, seed: int, parameters: int, device: torch.device, precision: str) -> Record:
     """A record before the first epoch."""
-    return {
-        "recipe": asdict(recipe),
-        "seed": seed,
-        "commit": commit(),
-        "versions": versions(),
-        "device": device_name(device),
-        "precision": precision,
-        "parameters": parameters,
-        "metric": recipe.training.metric,
-        "epochs": [],
-        "best": None,
-        "wall_s": 0.0,
-        "peak_memory_mb": 0,
-    }
+    return Record(
+        recipe=json.loads(to_json(recipe)),
+        seed=seed,
+        commit=commit(),
+        versions=versions(),
+        device=device_name(device),
+        precision=precision,
+        parameters=parameters,
+        metric=recipe.training.metric,
+    )
 
 
-def write_record(folder: Path, record: dict[str, Any]) -> None:
+def write_record(folder: Path, record: Record) -> None:
     """record.json and metrics.csv."""
-    write_text(folder / "record.json", json.dumps(record, indent=1))
-    write_whole(folder / "metrics.csv", lambda part: _write_csv(part, record["epochs"]))
+    write_text(folder / "record.json", valid_json(record.to_json(), indent=1))
+    write_whole(folder / "metrics.csv", lambda part: _write_csv(part, record.epochs))
 
 
-def read_record(folder: Path) -> dict[str, Any] | None:
+def load_record(path: Path) -> Record:
+    """The record in the folder of a run, or in a record.json; a sentence where there is none or it is damaged."""
+    file = path / "record.json" if path.is_dir() else path
+    text = read_text(file, "give the folder of a run, or its record.json.")
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{file} is not the record of a run (it is not JSON: {error}): give the folder that `ckgconv train` wrote."
+        ) from error
+    return Record.from_json(values, str(file))
+
+
+def read_record(folder: Path) -> Record | None:
     """The record in the folder of a run; None where it was not written yet or is damaged."""
     try:
-        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return load_record(folder / "record.json")
+    except InputError:
         return None
-    return record if isinstance(record, dict) else None
 
 
-class TensorBoard:
-    """Scalars for TensorBoard under `folder`/tensorboard, where the package is installed; resumes where it stopped."""
-
-    def __init__(self, folder: Path, first_epoch: int) -> None:
-        self.writer: Any = None
-        if importlib.util.find_spec("tensorboard") is not None:
-            from torch.utils.tensorboard import SummaryWriter
-
-            self.writer = SummaryWriter(str(folder / "tensorboard"), purge_step=first_epoch)
-
-    def add(self, epoch: dict[str, Any]) -> None:
-        if self.writer is not None:
-            for name in COLUMNS[1:]:
-                self.writer.add_scalar(name, epoch[name], epoch["epoch"])
-
-    def close(self) -> None:
-        if self.writer is not None:
-            self.writer.close()
-
-
-def forget_memory(device: torch.device) -> None:
-    """The highest memory on a GPU is counted anew, without what a run before this one left behind."""
-    if device.type == "cuda":
-        # A learner and its captured steps name each other: only the collector frees them.
-        gc.collect()
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
-
-
-def peak_memory_mb(device: torch.device) -> int:
-    """Highest memory so far: allocated on a GPU, resident on a CPU, there since the process began."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) // 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 2**10
-
-
-def device_name(device: torch.device) -> str:
-    """What a person calls it."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
-
-
-def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that compute."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-def commit() -> str | None:
-    """The commit of the source tree this package runs from, marked where it has changes; None outside a checkout."""
-    folder = Path(__file__).parent
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=folder, capture_output=True, text=True
-        )
-    except OSError:
-        return None
-    return described.stdout.strip() or None if described.returncode == 0 else None
-
-
-def _write_csv(path: Path, epochs: list[dict[str, Any]]) -> None:
+def _write_csv(path: Path, epochs: list[Epoch]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+        writer = csv.DictWriter(file, [column.name for column in fields(Epoch)])
         writer.writeheader()
-        writer.writerows(epochs)
+        writer.writerows(vars(epoch) for epoch in epochs)

@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 
 from ckgconv.checks import require
 from ckgconv.data import load
-from ckgconv.engine.record import read_record, write_record
+from ckgconv.engine.record import Record, read_record, write_record
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe
 from ckgconv.studies.report import Cell, Options, Origin, Report, new_figure
@@ -58,22 +58,22 @@ class Outcome:
     """The runs of a variant."""
 
     variant: Variant
-    records: list[dict[str, Any]]  # one per seed
+    records: list[Record]  # one per seed, all tested
 
     @property
     def tests(self) -> list[float]:
         """Test metric at the best validation epoch, per seed."""
-        return [record["best"]["test"] for record in self.records]
+        return [record.test for record in self.records if record.test is not None]
 
     @property
     def epoch_seconds(self) -> float:
         """Seconds per training epoch; the first, which compiles and captures, is left out where there are others."""
-        times = [entry["seconds"] for record in self.records for entry in record["epochs"][1:] or record["epochs"]]
+        times = [entry.seconds for record in self.records for entry in record.epochs[1:] or record.epochs]
         return sorted(times)[len(times) // 2]
 
     @property
     def memory_mb(self) -> int:
-        return max(record["peak_memory_mb"] for record in self.records)
+        return max(record.peak_memory_mb for record in self.records)
 
 
 def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
@@ -90,7 +90,7 @@ def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
     return [Outcome(variant, records[place * each :][:each]) for place, variant in enumerate(variants)]
 
 
-def _side_by_side(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], options: Options) -> list[dict[str, Any]]:
+def _side_by_side(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], options: Options) -> list[Record]:
     """While one run starts, compiles or is tested, others train."""
     for data in {recipe.data for recipe, _ in tasks}:
         load(data, options.data_dir)  # packed once, and not by several at a time
@@ -106,39 +106,39 @@ def run_folder(recipe: Recipe, seed: int, options: Options) -> Path:
     return keep / f"{recipe.data.name}-{digest(recipe)}-{recipe.training.epochs}-{seed}"
 
 
-def _kept(recipe: Recipe, seed: int, options: Options) -> dict[str, Any] | None:
+def _kept(recipe: Recipe, seed: int, options: Options) -> Record | None:
     """The record of a finished run, None where it must be trained."""
     folder = run_folder(recipe, seed, options)
     record = finished_record(folder)
     require(
-        record is None or record["precision"] == options.precision,
+        record is None or record.precision == options.precision,
         f"{folder} was not trained with precision {options.precision}: give the --precision that its record.json "
         f"names, or another folder with --keep.",
     )
     return record
 
 
-def _trained(recipe: Recipe, seed: int, options: Options) -> dict[str, Any]:
+def _trained(recipe: Recipe, seed: int, options: Options) -> Record:
     """The record of a run, begun or resumed; it says how many ran side by side, since that tells in its times."""
     folder = run_folder(recipe, seed, options)
     record = train(
         recipe,
         seed,
+        data=options.data_dir,
         folder=folder,
         resume=folder.exists(),
         device=options.device,
         precision=options.precision,
-        data_folder=options.data_dir,
-    ).record | {"at_once": options.workers}
+    ).record
+    record.at_once = options.workers
     write_record(folder, record)
     return record
 
 
-def finished_record(folder: Path) -> dict[str, Any] | None:
+def finished_record(folder: Path) -> Record | None:
     """The record of a run that has been tested, which is the last thing a run does; None of any other."""
     record = read_record(folder)
-    tested = record is not None and (record.get("best") or {}).get("test") is not None
-    return record if tested else None
+    return None if record is None or record.test is None else record
 
 
 def digest(recipe: Recipe) -> str:
@@ -169,7 +169,7 @@ def grid_report(
     protocol = f"ours ({epochs} epochs" + (", shortened)" if options.epochs else ")")
     reference = best_of(outcomes)
     records = [record for outcome in outcomes for record in outcome.records]
-    at_once = max(record.get("at_once", 1) for record in records)
+    at_once = max(record.at_once or 1 for record in records)
     time = "s/epoch" if at_once == 1 else f"s/epoch, {at_once} at once"
     columns = ("variant", f"{metric}, paper", f"{metric}, {protocol}", "p", "parameters", time, "MB")
     rows = [_row(outcome, reference) for outcome in outcomes]
@@ -184,10 +184,10 @@ def grid_report(
         values={each.variant.label: [_summary(record) for record in each.records] for each in outcomes},
         seeds=options.seeds or SEEDS,
         origin=Origin(
-            commit=", ".join(sorted({record["commit"] or "unknown" for record in records})),
-            device=", ".join(sorted({record["device"] for record in records})),
-            versions=records[0]["versions"],
-            seconds=sum(record["wall_s"] for record in records),
+            commit=", ".join(sorted({record.commit or "unknown" for record in records})),
+            device=", ".join(sorted({record.device for record in records})),
+            versions=records[0].versions,
+            seconds=sum(record.wall_s for record in records),
         ),
     )
 
@@ -214,7 +214,7 @@ def _row(outcome: Outcome, reference: Outcome) -> tuple[Cell, ...]:
     variant = outcome.variant
     seconds, memory = variant.paper_cost or (None, None)
     paper = None if variant.paper is None else _printed(variant.paper)
-    parameters = outcome.records[0]["parameters"]
+    parameters = outcome.records[0].parameters
     cost = (round(outcome.epoch_seconds, 3), outcome.memory_mb, seconds, memory)
     return (variant.label, paper, plus_minus(outcome.tests), probability(outcome, reference), parameters, *cost)
 
@@ -232,9 +232,10 @@ def probability(outcome: Outcome, reference: Outcome) -> float | None:
     return round(t_test(sample(one), sample(other), HIGHER_IS_BETTER[metric]).two_sided, 3)
 
 
-def _summary(record: dict[str, Any]) -> dict[str, Any]:
+def _summary(record: Record) -> dict[str, Any]:
     kept = ("seed", "commit", "device", "precision", "parameters", "best", "wall_s", "peak_memory_mb")
-    return {name: record[name] for name in kept}
+    values = record.to_json()
+    return {name: values[name] for name in kept}
 
 
 def _protocol(epochs: int, options: Options) -> str:

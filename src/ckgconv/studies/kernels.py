@@ -65,7 +65,7 @@ def kernels(options: Options) -> Report:
             f"the network of `{folder}` in evaluation mode. The paper shows such kernels in pictures, without numbers.",
         ),
         values={"negative_share": shares, "molecules": len(graphs)},
-        seeds=(int(run.record["seed"]),),
+        seeds=(run.record.seed,),
     )
 
 

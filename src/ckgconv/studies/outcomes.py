@@ -1,13 +1,11 @@
 """Test metrics of finished runs, read from their records."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ckgconv.checks import InputError, require
-from ckgconv.files import read_text
+from ckgconv.engine.record import Record, load_record
 
 
 @dataclass(frozen=True)
@@ -24,37 +22,29 @@ class Outcomes:
 
 def read_outcomes(paths: Sequence[Path]) -> Outcomes:
     """The runs in these folders (or record.json files), which must be of one recipe and differ in their seeds."""
-    records = [read_record(path) for path in paths]
-    recipes = {record["recipe"]["name"] for record in records}
+    records = [load_record(path) for path in paths]
+    values = tuple(tested(record, path) for record, path in zip(records, paths, strict=True))
+    recipes = {record.recipe_name for record in records}
     require(
         len(recipes) == 1, f"The runs are of different recipes ({', '.join(sorted(recipes))}): compare one at a time."
     )
-    seeds = tuple(record["seed"] for record in records)
+    seeds = tuple(record.seed for record in records)
     require(
         len(set(seeds)) == len(seeds), f"A seed occurs twice among the runs of {recipes.pop()}: give each run once."
     )
     first = records[0]
     return Outcomes(
-        recipe=first["recipe"]["name"],
-        data=first["recipe"]["data"]["name"],
-        metric=first["metric"],
-        values=tuple(record["best"]["test"] for record in records),
+        recipe=first.recipe_name,
+        data=first.data_name,
+        metric=first.metric,
+        values=values,
         seeds=seeds,
-        paper=tuple(first["recipe"].get("paper_test", ())),
+        paper=tuple(first.recipe.get("paper_test", ())),
     )
 
 
-def read_record(path: Path) -> dict[str, Any]:
-    """The record of a run that has been tested."""
-    file = path / "record.json" if path.is_dir() else path
-    text = read_text(file, "give the folder of a run, or its record.json.")
-    try:
-        record: dict[str, Any] = json.loads(text)
-        tested = record["best"] is not None and record["best"]["test"] is not None
-        known = {"seed", "metric"} <= set(record) and bool(
-            record["recipe"]["data"]["name"] and record["recipe"]["name"]
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{file} is not the record of a run: give the folder that `ckgconv train` wrote.") from error
-    require(known and tested, f"{file} holds no test metric yet: finish that run first.")
-    return record
+def tested(record: Record, path: Path) -> float:
+    """The test metric of a finished run."""
+    if record.test is None:
+        raise InputError(f"{path} holds no test metric yet: finish that run first.")
+    return record.test

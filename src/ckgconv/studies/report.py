@@ -18,7 +18,7 @@ import torch
 from matplotlib.figure import Figure
 
 from ckgconv.checks import require
-from ckgconv.engine.record import commit, device_name, versions
+from ckgconv.engine.machine import commit, device_name, versions
 from ckgconv.files import write_text, write_whole
 
 Cell = str | int | float | None

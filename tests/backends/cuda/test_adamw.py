@@ -32,7 +32,7 @@ def test_the_equations_are_those_of_torch(clip):
 @needs_triton
 def test_the_first_steps_have_their_length():
     """From zero, where nothing hides the digits of a change."""
-    from ckgconv.backends.cuda.adamw import triton as fused
+    from ckgconv.backends.cuda.adamw import launch as fused
 
     exact, exact_moments = start(300, torch.float64)
     exact.zero_()
@@ -48,7 +48,7 @@ def test_the_first_steps_have_their_length():
 @needs_triton
 @pytest.mark.parametrize("size", [700, 4096])
 def test_the_kernel_is_the_equations(size):
-    from ckgconv.backends.cuda.adamw import triton as fused
+    from ckgconv.backends.cuda.adamw import launch as fused
 
     exact, exact_moments = start(size, torch.float64)
     rough, rough_moments = (exact.float().to(DEVICE), Moments(*(m.float().to(DEVICE) for m in exact_moments)))

@@ -1,0 +1,54 @@
+"""JSON objects read field by field into declared types: a field that does not fit is named, others are ignored."""
+
+import math
+import reprlib
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+from ckgconv.checks import InputError, require
+from ckgconv.recipes.values import convert, describe
+
+T = TypeVar("T")
+
+
+class JsonObject:
+    """An object as `json.loads` returns it; `name` is what refusals call it, empty for the object of a whole file."""
+
+    def __init__(self, values: Any, name: str = "") -> None:
+        require(isinstance(values, dict), f"{name or 'it'} is {reprlib.repr(values)}, not a group of values")
+        self.values: dict[str, Any] = values
+        self.name = name
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def get(self, field: str, kind: type[T], default: T | None = None) -> T:
+        """A value of this kind; null stands for a number that is undefined and becomes NaN."""
+        if field not in self.values and default is not None:
+            return default
+        require(field in self.values, f"it lacks {self._path(field)}")
+        value = self.values[field]
+        if kind is float and value is None:
+            value = math.nan
+        try:
+            found: T = convert(value, kind, field)
+        except (InputError, OverflowError) as error:
+            raise InputError(f"{self._path(field)} is {reprlib.repr(value)}, not {describe(kind)}") from error
+        return found
+
+    def get_optional(self, field: str, kind: type[T]) -> T | None:
+        """A value of this kind, or None where it is null or absent."""
+        return None if self.values.get(field) is None else self.get(field, kind)
+
+    def part(self, field: str) -> "JsonObject":
+        """An object inside this one; empty where it is absent."""
+        return JsonObject(self.values.get(field, {}), self._path(field))
+
+    def parts(self, field: str) -> "list[JsonObject]":
+        """A list of objects; empty where it is absent."""
+        items, path = self.values.get(field, []), self._path(field)
+        require(isinstance(items, list), f"{path} is {reprlib.repr(items)}, not a list")
+        return [JsonObject(item, f"{path}[{place}]") for place, item in enumerate(items)]
+
+    def _path(self, field: str) -> str:
+        return f"{self.name}.{field}" if self.name else field

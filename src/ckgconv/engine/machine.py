@@ -1,0 +1,58 @@
+"""What a run was computed with: device, memory, commit of the source, versions of packages."""
+
+import gc
+import importlib.metadata
+import platform
+import resource
+import subprocess
+from pathlib import Path
+
+import torch
+
+PACKAGES = ("ckgconv", "torch", "torch_geometric", "lightning", "torchmetrics", "numpy", "scipy")
+
+
+def forget_memory(device: torch.device) -> None:
+    """The highest memory on a GPU is counted anew, without what a run before this one left behind."""
+    if device.type == "cuda":
+        # A learner and its captured steps name each other: only the collector frees them.
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory_mb(device: torch.device) -> int:
+    """Highest memory so far: allocated on a GPU, resident on a CPU, there since the process began."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) // 2**20
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 2**10
+
+
+def device_name(device: torch.device) -> str:
+    """What a person calls it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that compute."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str | None:
+    """The commit of the source tree this package runs from, marked where it has changes; None outside a checkout."""
+    folder = Path(__file__).parent
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=folder, capture_output=True, text=True
+        )
+    except OSError:
+        return None
+    return described.stdout.strip() or None if described.returncode == 0 else None

@@ -1,0 +1,116 @@
+"""Interrupted runs: which folder may be continued, when a checkpoint is written, and how training is restored.
+
+A resumed run ends with the weights of an uninterrupted one, bit for bit. Numbers in a checkpoint are therefore kept
+as they are, NaN and Infinity included, unlike those of record.json.
+"""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ckgconv.checks import require
+from ckgconv.engine import checkpoint
+from ckgconv.engine.learner import Learner
+from ckgconv.engine.recipe_file import read_recipe
+from ckgconv.engine.record import Record, read_record, write_record
+from ckgconv.engine.watcher import Watcher
+from ckgconv.recipe import Recipe
+from ckgconv.tasks.scaling import TargetScale
+
+if TYPE_CHECKING:
+    from ckgconv.engine.run import Run
+
+
+class CheckpointBudget:
+    """The share of a run's time that writing checkpoints may take, since an epoch may be shorter than writing one."""
+
+    share = 0.01
+
+    def __init__(self) -> None:
+        self.cost = 0.0  # seconds that the last checkpoint took
+        self.mark = time.perf_counter()
+
+    def allows(self) -> bool:
+        """Whether enough time has passed to write the next one."""
+        return (time.perf_counter() - self.mark) * self.share >= self.cost
+
+    def __enter__(self) -> None:
+        self.mark = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        now = time.perf_counter()
+        self.cost, self.mark = now - self.mark, now
+
+
+def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str, resume: bool) -> None:
+    """Refuse a folder that holds something else than the run to start or to resume."""
+    if folder is None:
+        require(not resume, "resume was asked for a run in memory: name its folder.")
+        return
+    exists = any(folder.iterdir()) if folder.is_dir() else folder.exists()
+    require(
+        resume or not exists,
+        f"{folder} already exists: continue it with --resume, or choose another folder with --out.",
+    )
+    if not resume or not exists:
+        return
+    saved = folder / "recipe.json"
+    require(saved.exists(), f"{folder} holds no run to resume: start it without --resume.")
+    remedy = f"resume it with 'ckgconv train {saved} --resume'."
+    require(read_recipe(saved) == recipe, f"{folder} was trained with another recipe: {remedy}")
+    kept = read_record(folder)
+    if kept is None:  # not written yet, or damaged: the checkpoints decide
+        return
+    require(kept.seed == seed, f"{folder} was trained with seed {kept.seed}, not {seed}: {remedy}")
+    require(
+        kept.precision == precision,
+        f"{folder} was trained with precision {kept.precision}, not {precision}: {remedy}",
+    )
+
+
+def save_checkpoint(run: "Run", epoch: int) -> None:
+    """After an epoch: the best weights, then the checkpoint that refers to them, then the record."""
+    assert run.folder is not None
+    save_best(run)
+    tensors = checkpoint.training_tensors(run.model, run.learner.optimizer.optimizer)
+    tensors |= {f"best.{name}": value for name, value in run.best_weights.items()}
+    checkpoint.save_epoch(run.folder / "checkpoints", epoch, tensors, state_of(run))
+    write_record(run.folder, run.record)
+
+
+def save_best(run: "Run") -> None:
+    """The weights of the best validation epoch, enough to predict."""
+    assert run.folder is not None
+    checkpoint.save(run.folder / "best", run.best_weights, state_of(run))
+
+
+def restore(run: "Run", watcher: Watcher) -> int:
+    """Continue from the newest sound checkpoint; returns the next epoch."""
+    assert run.folder is not None
+    found = checkpoint.load_newest(run.folder / "checkpoints", watcher.warn)
+    if found is None:
+        watcher.warn(f"{run.folder} has no sound checkpoint: the run starts from its first epoch.")
+        return 0
+    tensors, state = found
+    checkpoint.restore_training(tensors, run.model, run.learner.optimizer.optimizer)
+    device = run.learner.fabric.device
+    run.best_weights = {
+        name.removeprefix("best."): value.to(device) for name, value in tensors.items() if name.startswith("best.")
+    }
+    run.record = Record.from_json(state["record"], f"The newest checkpoint in {run.folder}")
+    return run.record.epochs[-1].epoch + 1
+
+
+def state_of(run: "Run") -> dict[str, Any]:
+    """What a checkpoint keeps beside tensors."""
+    scale = run.learner.scale
+    return {"record": run.record.to_json(), "scale": {"mean": scale.mean.tolist(), "spread": scale.spread.tolist()}}
+
+
+def saved_scale(state: dict[str, Any], learner: Learner) -> TargetScale:
+    """The scale of the targets that `state_of` kept."""
+    dtype = next(learner.model.parameters()).dtype
+    mean, spread = (torch.tensor(state["scale"][name], dtype=dtype) for name in ("mean", "spread"))
+    return TargetScale(mean, spread).to(learner.fabric.device)

@@ -1,0 +1,26 @@
+"""Who is told how a run goes: a progress bar, a test, or nobody."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from ckgconv.engine.record import Epoch
+
+if TYPE_CHECKING:
+    from ckgconv.engine.run import Run
+
+
+class Watcher(Protocol):
+    """Called while a run trains; every method may do nothing."""
+
+    def start(self, run: "Run", first_epoch: int) -> None: ...
+    def step(self, graphs: int, loss: float) -> None: ...
+    def epoch(self, entry: Epoch) -> None: ...
+    def warn(self, sentence: str) -> None: ...
+
+
+class Silence:
+    """A watcher that says nothing."""
+
+    def start(self, run: "Run", first_epoch: int) -> None: ...
+    def step(self, graphs: int, loss: float) -> None: ...
+    def epoch(self, entry: Epoch) -> None: ...
+    def warn(self, sentence: str) -> None: ...
