@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from on_device import DEVICE, needs_triton, relative
 from torch.autograd import gradcheck
 
-from ckgconv.ops.convolution import SenderLists, naive, scaled_convolution, segments, sparse_global_convolution
+from ckgconv.ops.convolution import Graphs, SenderLists, naive, scaled_convolution, segments, sparse_global_convolution
 from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
 from ckgconv.pairs import given_support, global_support
 from ckgconv.pe import rrwp, sparse_rrwp
@@ -49,7 +49,7 @@ def test_sparse_form_equals_dense_sum_and_softmax(graphs, seed, softmax):
         psi, background = sparse_global_softmax(psi, background, sparse.receiver, sparse.support_size)
     expected = scaled_convolution(x, full, dense.receiver, dense.sender, dense.support_size)
     ours = sparse_global_convolution(
-        x, psi, background, sparse.receiver, sparse.sender, sparse.support_size, sparse.node_graph
+        x, psi, background, sparse.receiver, sparse.sender, sparse.support_size, Graphs(sparse.node_graph)
     )
     torch.testing.assert_close(ours, expected, rtol=0, atol=1e-12)
 
@@ -78,7 +78,7 @@ def test_gradients():
     n = torch.tensor([3.0, 3, 3, 2])
     assert gradcheck(lambda *inputs: scaled_convolution(*inputs, receiver, sender, size), (x, psi))
     assert gradcheck(
-        lambda *inputs: sparse_global_convolution(*inputs, receiver, sender, n, graph), (x, psi, background)
+        lambda *inputs: sparse_global_convolution(*inputs, receiver, sender, n, Graphs(graph)), (x, psi, background)
     )
     assert gradcheck(lambda values: support_softmax(values, receiver, 4), (psi,))
     assert gradcheck(lambda *inputs: sparse_global_softmax(*inputs, receiver, n), (psi, background))

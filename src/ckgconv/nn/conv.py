@@ -5,7 +5,7 @@
 Legend: N nodes, E edges, P pairs, C coordinate channels, D channels of the convolution.
 """
 
-from typing import Literal, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +19,9 @@ from ckgconv.nn.degree import DegreeInjection, DegreeScaler
 from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
 from ckgconv.nn.norm import NormName, WeightedBatchNorm
 from ckgconv.nn.stem import PairStem
-from ckgconv.ops.convolution import SenderLists, scaled_convolution, sparse_global_convolution
+from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
 from ckgconv.pairs import Encoding, EncodingName, Support, collate
+from ckgconv.registry import nearest
 
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm, WeightedBatchNorm)
 DegreeScalerName = Literal["output", "coordinates", "none"]
@@ -56,6 +57,34 @@ class KernelConvolution(nn.Module):
         if self.degree_scaler is not None:
             y = self.degree_scaler(y, degree)
         return self.projection(y)
+
+
+class ConvOptions(TypedDict, total=False):
+    """What a layer may be told besides its channels, coordinates and support."""
+
+    kernel_blocks: int
+    kernel_width: int | None
+    kernel_norm: NormName
+    kernel_dropout: float
+    mlp_dropout: float
+    constraint: Constraint
+    degree_scaler: DegreeScalerName
+    groups: int | None
+    heads: int | None
+
+
+DEFAULTS = ConvOptions(
+    kernel_blocks=2,
+    kernel_width=None,
+    kernel_norm="batch",
+    kernel_dropout=0.0,
+    mlp_dropout=0.0,
+    constraint="none",
+    degree_scaler="output",
+    groups=None,
+    heads=None,
+)
+MLP_OPTIONS = ("kernel_blocks", "kernel_width", "kernel_norm", "kernel_dropout", "mlp_dropout", "constraint")
 
 
 class CKGConv(nn.Module):
@@ -97,46 +126,42 @@ class CKGConv(nn.Module):
         support: Support = "global",
         edge_dim: int | None = None,
         kernel: nn.Module | None = None,
-        kernel_blocks: int = 2,
-        kernel_width: int | None = None,
-        kernel_norm: NormName = "batch",
-        kernel_dropout: float = 0.0,
-        mlp_dropout: float = 0.0,
-        constraint: Constraint = "none",
-        degree_scaler: DegreeScalerName = "output",
-        groups: int | None = None,
-        heads: int | None = None,
+        **options: Unpack[ConvOptions],
     ) -> None:
         super().__init__()
-        check_choice("degree_scaler", degree_scaler, get_args(DegreeScalerName))
+        chosen = ConvOptions(**{**DEFAULTS, **_known(options)})
+        check_choice("degree_scaler", chosen["degree_scaler"], get_args(DegreeScalerName))
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.edge_dim = edge_dim
         self.encoding = Encoding(pe, steps, 0, support)
-        channels = channel_rule(in_channels, out_channels, groups, heads)
-        self.convolution = KernelConvolution(channels, out_channels, degree_scaler == "output")
-        inject = degree_scaler == "coordinates"
+        channels = channel_rule(in_channels, out_channels, chosen["groups"], chosen["heads"])
+        self.convolution = KernelConvolution(channels, out_channels, chosen["degree_scaler"] == "output")
+        inject = chosen["degree_scaler"] == "coordinates"
         self.kernel: MLPKernel | GivenKernel
         if kernel is None:
-            width = kernel_width or max(in_channels, out_channels)
-            stem = PairStem(self.encoding, width, inject_degree=inject)
-            mlp = Kernel(
-                width,
-                channels.kernel,
-                blocks=kernel_blocks,
-                norm=kernel_norm,
-                kernel_dropout=kernel_dropout,
-                mlp_dropout=mlp_dropout,
-                constraint=constraint,
-            )
+            stem, mlp = self._mlp_kernel(channels, inject, chosen)
             self.kernel = MLPKernel(stem, mlp, edge_dim)
         else:
-            options = (kernel_blocks, kernel_width, kernel_norm, kernel_dropout, mlp_dropout, constraint)
             require(
-                options == (2, None, "batch", 0.0, 0.0, "none"),
+                all(chosen[name] == DEFAULTS[name] for name in MLP_OPTIONS),  # type: ignore[literal-required]
                 "A kernel was given together with options of the MLP kernel, which would not be read: give one.",
             )
             self.kernel = GivenKernel(kernel, self.encoding, channels.kernel, inject)
+
+    def _mlp_kernel(self, channels: Channels, inject: bool, options: "ConvOptions") -> tuple[PairStem, Kernel]:
+        width = options["kernel_width"] or max(self.in_channels, self.out_channels)
+        stem = PairStem(self.encoding, width, inject_degree=inject)
+        mlp = Kernel(
+            width,
+            channels.kernel,
+            blocks=options["kernel_blocks"],
+            norm=options["kernel_norm"],
+            kernel_dropout=options["kernel_dropout"],
+            mlp_dropout=options["mlp_dropout"],
+            constraint=options["constraint"],
+        )
+        return stem, mlp
 
     @property
     def kernel_channels(self) -> int:
@@ -271,14 +296,21 @@ class GivenKernel(nn.Module):
         )
 
 
+def _known(options: ConvOptions) -> ConvOptions:
+    """The options, refused where one has a name that no option has."""
+    for name in options:
+        require(name in DEFAULTS, f"CKGConv has no option {name!r}: {nearest(name, list(DEFAULTS))}")
+    return options
+
+
 def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
     """1/|supp(i)| Σ_j x_j ⊙ ψ_ij on matched channels, [N, D]."""
     x, stored = channels.spread(x), channels.spread_kernel(psi.stored)
-    indices, lists = (pairs.receiver, pairs.sender, pairs.support_size), (pairs.rowptr, sender_lists(pairs))
+    indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
     if psi.background is None:
-        return scaled_convolution(x, stored, *indices, *lists)
-    background = channels.spread_kernel(psi.background)
-    return sparse_global_convolution(x, stored, background, *indices, pairs.node_graph, pairs.graph_ptr, *lists)
+        return scaled_convolution(x, stored, *indices, orders)
+    background, graphs = channels.spread_kernel(psi.background), Graphs(pairs.node_graph, pairs.graph_ptr)
+    return sparse_global_convolution(x, stored, background, *indices, graphs, orders)
 
 
 def sender_lists(pairs: Pairs) -> SenderLists | None:

@@ -1,5 +1,7 @@
 """Scaled depthwise convolution over a support; `naive` is the specification of `segments` and `triton`."""
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
@@ -9,28 +11,32 @@ from ckgconv.ops.convolution.naive import SenderLists
 from ckgconv.ops.dispatch import fits
 
 
-def scaled_convolution(
-    x: Tensor,
-    psi: Tensor,
-    receiver: Tensor,
-    sender: Tensor,
-    support_size: Tensor,
-    rowptr: Tensor | None = None,
-    by_sender: SenderLists | None = None,
-) -> Tensor:
-    """y [N, D] as `naive`.
+class Orders(NamedTuple):
+    """The orders of the pairs that are known: a CPU sums sorted rows in turn, a GPU needs both orders."""
 
-    Where `rowptr` [N + 1] is given, rows are sorted by receiver and a CPU sums them in turn; a GPU needs the lists by
-    sender too.
-    """
-    if rowptr is not None and by_sender is not None and _runs_fused(x, psi):
+    rowptr: Tensor | None = None  # [N + 1] rows are sorted by receiver, who owns rows rowptr[i] … rowptr[i + 1] - 1
+    by_sender: SenderLists | None = None
+
+
+class Graphs(NamedTuple):
+    """The graph of each node, and where the nodes of each begin, which a GPU needs."""
+
+    node_graph: Tensor  # [N]
+    graph_ptr: Tensor | None = None  # [G + 1]
+
+
+def scaled_convolution(
+    x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor, orders: Orders = Orders()
+) -> Tensor:
+    """y [N, D] as `naive`."""
+    rowptr, by_sender = orders
+    if rowptr is not None and by_sender is not None and _uses_triton(x, psi):
         from ckgconv.ops.convolution import triton
 
         return triton.scaled_convolution(x, psi, support_size, triton.Lists(rowptr, receiver, sender, by_sender))
-    by_rows = rowptr is not None and x.device.type == "cpu" and x.dtype == psi.dtype in (torch.float32, torch.float64)
-    if not by_rows or torch.compiler.is_compiling():
+    by_rows = x.device.type == "cpu" and x.dtype == psi.dtype in (torch.float32, torch.float64)
+    if rowptr is None or not by_rows or torch.compiler.is_compiling():
         return naive.scaled_convolution(x, psi, receiver, sender, support_size)
-    assert rowptr is not None
     return segments.scaled_convolution(x, psi, receiver, sender, support_size, rowptr)
 
 
@@ -41,23 +47,22 @@ def sparse_global_convolution(
     receiver: Tensor,
     sender: Tensor,
     support_size: Tensor,
-    node_graph: Tensor,
-    graph_ptr: Tensor | None = None,
-    rowptr: Tensor | None = None,
-    by_sender: SenderLists | None = None,
+    graphs: Graphs,
+    orders: Orders = Orders(),
 ) -> Tensor:
-    """y [N, D] as `naive`; a GPU takes the lists and `graph_ptr` [G + 1], where the nodes of each graph begin."""
-    if graph_ptr is not None and rowptr is not None and by_sender is not None and _runs_fused(x, psi):
+    """y [N, D] as `naive`."""
+    (node_graph, graph_ptr), (rowptr, by_sender) = graphs, orders
+    if graph_ptr is not None and rowptr is not None and by_sender is not None and _uses_triton(x, psi):
         from ckgconv.ops.convolution import triton
 
-        lists, graphs = triton.Lists(rowptr, receiver, sender, by_sender), triton.Graphs(node_graph, graph_ptr)
-        return triton.sparse_global_convolution(x, psi, background, support_size, lists, graphs)
+        lists, places = triton.Lists(rowptr, receiver, sender, by_sender), triton.Graphs(node_graph, graph_ptr)
+        return triton.sparse_global_convolution(x, psi, background, support_size, lists, places)
     return naive.sparse_global_convolution(x, psi, background, receiver, sender, support_size, node_graph)
 
 
-def _runs_fused(x: Tensor, psi: Tensor) -> bool:
+def _uses_triton(x: Tensor, psi: Tensor) -> bool:
     rows, width = max(x.shape[0], psi.shape[0]), max(psi.stride(0), x.shape[1])
     return dispatch.uses_triton(x) and dispatch.uses_triton(psi) and fits(x, rows, width)
 
 
-__all__ = ["SenderLists", "scaled_convolution", "sparse_global_convolution"]
+__all__ = ["Graphs", "Orders", "SenderLists", "scaled_convolution", "sparse_global_convolution"]

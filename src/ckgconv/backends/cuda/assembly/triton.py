@@ -172,15 +172,79 @@ def place_pairs(
 
 def members(node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity) -> Members:
     """See `naive`; floating values are float32."""
+    numbers = numbers.contiguous()
+    found = _allocated(capacity, numbers.device)
+    graphs, nodes, pairs = capacity.graphs, capacity.nodes, capacity.pairs
+    tile = {"ROWS": ROWS, "GRAPHS": power_of_two(graphs)}
+    place_nodes[(-(-(nodes + 1) // ROWS),)](
+        node_ptr,
+        numbers,
+        graphs,
+        *found.nodes[:3],
+        found.nodes.real.view(torch.uint8),
+        found.sizes,
+        found.pair_start,
+        found.filled,
+        found.rowptr,
+        found.support_size,
+        found.diagonal,
+        nodes,
+        pairs,
+        **tile,
+    )
+    _place_edges(node_ptr, edge_ptr, edge_index, numbers, capacity, found)
+    place_pairs[(-(-pairs // PAIR_ROWS),)](
+        node_ptr,
+        numbers,
+        graphs,
+        found.receiver,
+        found.sender,
+        found.transposed,
+        found.row_weight,
+        nodes,
+        pairs,
+        **{**tile, "ROWS": PAIR_ROWS},
+    )
+    return found
+
+
+def _place_edges(
+    node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity, found: Members
+) -> None:
+    """Edges, degrees and the steps of walks."""
+    edges = capacity.edges
+    edge_node, cell = torch.empty_like(found.edge), torch.empty_like(found.edge)
+    place_edges[(-(-edges // ROWS),)](
+        node_ptr,
+        edge_ptr,
+        edge_index,
+        *edge_index.stride(),
+        numbers,
+        capacity.graphs,
+        found.edge,
+        found.edge_row,
+        edge_node,
+        cell,
+        found.degree,
+        edges,
+        capacity.pairs,
+        capacity.largest,
+        ROWS=ROWS,
+        GRAPHS=power_of_two(capacity.graphs),
+    )
+    fill_matrix[(-(-edges // ROWS),)](cell, edge_node, found.degree, found.matrix, edges, ROWS=ROWS)
+
+
+def _allocated(capacity: Capacity, device: torch.device) -> Members:
+    """Room for everything; what edges add to starts at zero."""
     graphs, nodes, pairs, edges = capacity.graphs, capacity.nodes, capacity.pairs, capacity.edges
-    numbers, device = numbers.contiguous(), numbers.device
 
     def whole(*shape: int) -> Tensor:
         return torch.empty(shape, dtype=torch.int64, device=device)
 
-    real = torch.empty(nodes, dtype=torch.uint8, device=device)
-    found = Members(
-        nodes=Ragged(whole(nodes), whole(nodes), whole(graphs + 1), real.view(torch.bool)),
+    real = torch.empty(nodes, dtype=torch.uint8, device=device).view(torch.bool)
+    return Members(
+        nodes=Ragged(whole(nodes), whole(nodes), whole(graphs + 1), real),
         edge=whole(edges),
         edge_row=whole(edges),
         degree=torch.zeros(nodes, device=device),
@@ -196,52 +260,3 @@ def members(node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Ten
         transposed=whole(pairs),
         row_weight=torch.empty(pairs, device=device),
     )
-    edge_node, cell = whole(edges), whole(edges)
-    tile = {"ROWS": ROWS, "GRAPHS": power_of_two(graphs)}
-    place_nodes[(-(-(nodes + 1) // ROWS),)](
-        node_ptr,
-        numbers,
-        graphs,
-        *found.nodes[:3],
-        real,
-        found.sizes,
-        found.pair_start,
-        found.filled,
-        found.rowptr,
-        found.support_size,
-        found.diagonal,
-        nodes,
-        pairs,
-        **tile,
-    )
-    place_edges[(-(-edges // ROWS),)](
-        node_ptr,
-        edge_ptr,
-        edge_index,
-        *edge_index.stride(),
-        numbers,
-        graphs,
-        found.edge,
-        found.edge_row,
-        edge_node,
-        cell,
-        found.degree,
-        edges,
-        pairs,
-        capacity.largest,
-        **tile,
-    )
-    fill_matrix[(-(-edges // ROWS),)](cell, edge_node, found.degree, found.matrix, edges, ROWS=ROWS)
-    place_pairs[(-(-pairs // PAIR_ROWS),)](
-        node_ptr,
-        numbers,
-        graphs,
-        found.receiver,
-        found.sender,
-        found.transposed,
-        found.row_weight,
-        nodes,
-        pairs,
-        **{**tile, "ROWS": PAIR_ROWS},
-    )
-    return found
