@@ -151,18 +151,11 @@ def block_fields(block: CKGConvBlock, h: Tensor) -> Block:
     second: Any = block.ffn_norm
     return Block(
         theta1=h.new_ones(h.shape[1]) if scaler is None else scaler.theta1,
-        theta2=h.new_zeros(h.shape[1]) if scaler is None else scaler.theta2,
-        weight=convolution.projection.weight,
-        bias=convolution.projection.bias,
-        scale=first.scale,
-        shift=first.shift,
-        weight_in=block.ffn_in.weight,
-        bias_in=block.ffn_in.bias,
-        weight_out=block.ffn_out.weight,
-        bias_out=block.ffn_out.bias,
-        scale_out=second.scale,
-        shift_out=second.shift,
-    )
+        theta2=h.new_zeros(h.shape[1]) if scaler is None else scaler.theta2, weight=convolution.projection.weight,
+        bias=convolution.projection.bias, scale=first.scale, shift=first.shift, weight_in=block.ffn_in.weight,
+        bias_in=block.ffn_in.bias, weight_out=block.ffn_out.weight, bias_out=block.ffn_out.bias,
+        scale_out=second.scale, shift_out=second.shift,
+    )  # fmt: skip
 
 
 def support_lists(batch: GraphBatch) -> Lists:

@@ -18,6 +18,9 @@ class Orders(NamedTuple):
     by_sender: SenderLists | None = None
 
 
+NO_ORDERS = Orders()
+
+
 class Graphs(NamedTuple):
     """The graph of each node, and where the nodes of each begin, which a GPU needs."""
 
@@ -26,7 +29,7 @@ class Graphs(NamedTuple):
 
 
 def scaled_convolution(
-    x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor, orders: Orders = Orders()
+    x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor, orders: Orders = NO_ORDERS
 ) -> Tensor:
     """y [N, D] as `naive`."""
     rowptr, by_sender = orders
@@ -48,7 +51,7 @@ def sparse_global_convolution(
     sender: Tensor,
     support_size: Tensor,
     graphs: Graphs,
-    orders: Orders = Orders(),
+    orders: Orders = NO_ORDERS,
 ) -> Tensor:
     """y [N, D] as `naive`."""
     (node_graph, graph_ptr), (rowptr, by_sender) = graphs, orders

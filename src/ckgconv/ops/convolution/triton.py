@@ -109,24 +109,11 @@ def _list_sums(
     taken = None if w is None else torch.empty_like(v)
     if nodes:
         list_sums[(triton.cdiv(nodes, NODES),)](
-            v,
-            v if w is None else w,
-            psi,
-            pointer.contiguous(),
-            other.contiguous(),
-            other if row is None else row.contiguous(),
-            summed,
-            summed if taken is None else taken,
-            nodes,
-            D=width,
-            PITCH=psi.stride(0),
-            TWO=w is not None,
-            LISTED=row is not None,
-            NODES=NODES,
-            PAIRS=PAIRS,
-            BLOCK_D=power_of_two(width),
-            **launch(width),
-        )
+            v, v if w is None else w, psi, pointer.contiguous(), other.contiguous(),
+            other if row is None else row.contiguous(), summed, summed if taken is None else taken, nodes, D=width,
+            PITCH=psi.stride(0), TWO=w is not None, LISTED=row is not None, NODES=NODES, PAIRS=PAIRS,
+            BLOCK_D=power_of_two(width), **launch(width),
+        )  # fmt: skip
     return summed, taken
 
 
@@ -136,39 +123,17 @@ def _products(x: Tensor, pulled: Tensor, psi: Tensor, lists: Lists) -> Tensor:
     gradient = torch.empty(rows, width, dtype=psi.dtype, device=psi.device)
     if rows:
         products[(triton.cdiv(rows, ROWS),)](
-            x,
-            pulled,
-            lists.sender.contiguous(),
-            lists.receiver.contiguous(),
-            gradient,
-            rows,
-            D=width,
-            ROWS=ROWS,
-            BLOCK_D=power_of_two(width),
-            **launch(width),
-        )
+            x, pulled, lists.sender.contiguous(), lists.receiver.contiguous(), gradient, rows, D=width, ROWS=ROWS,
+            BLOCK_D=power_of_two(width), **launch(width),
+        )  # fmt: skip
     return gradient
 
 
 @triton.jit
 def list_sums(
-    v,
-    w,
-    psi,
-    pointer,
-    other,
-    row,
-    summed,
-    taken,
-    nodes,
-    D: tl.constexpr,
-    PITCH: tl.constexpr,
-    TWO: tl.constexpr,
-    LISTED: tl.constexpr,
-    NODES: tl.constexpr,
-    PAIRS: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
+    v, w, psi, pointer, other, row, summed, taken, nodes, D: tl.constexpr, PITCH: tl.constexpr, TWO: tl.constexpr,
+    LISTED: tl.constexpr, NODES: tl.constexpr, PAIRS: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
     """A program owns a few nodes; the longest list of them says how often it loops."""
     node = tl.program_id(0) * NODES + tl.arange(0, NODES)
     real = node < nodes

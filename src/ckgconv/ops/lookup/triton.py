@@ -33,18 +33,9 @@ Place = Callable[..., AbstractContextManager[None]]  # of the launches of the ta
 
 @triton.jit
 def table_gradient(
-    g,
-    index,
-    places,
-    parts,
-    rows,
-    V: tl.constexpr,
-    D: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_V: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
+    g, index, places, parts, rows, V: tl.constexpr, D: tl.constexpr, PRECISION: tl.constexpr, BLOCK_M: tl.constexpr,
+    BLOCK_V: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
     """Parts [S, V, D] of ∂T: a program owns some rows of the table and every S-th tile of g [M, D].
 
     Where there are places, g is [R, D] and read there.
@@ -141,18 +132,7 @@ def _table_gradient(gradient: Tensor, index: Tensor, place: Tensor | None, shape
     splits = max(1, min(PARTS, -(-len(index) // ROWS), PARTS_VALUES // (entries * width)))
     parts = gradient.new_empty(splits, entries, width)
     table_gradient[(splits, -(-entries // tile))](
-        gradient,
-        index,
-        place,
-        parts,
-        len(index),
-        V=entries,
-        D=width,
-        PRECISION=product_precision(),
-        BLOCK_M=ROWS,
-        BLOCK_V=tile,
-        BLOCK_D=max(16, power_of_two(width)),
-        num_warps=4 if width <= 64 else 8,
-        num_stages=1,
-    )
+        gradient, index, place, parts, len(index), V=entries, D=width, PRECISION=product_precision(), BLOCK_M=ROWS,
+        BLOCK_V=tile, BLOCK_D=max(16, power_of_two(width)), num_warps=4 if width <= 64 else 8, num_stages=1,
+    )  # fmt: skip
     return summed(parts)

@@ -44,17 +44,9 @@ class Pool(torch.autograd.Function):
         pulled = gradient.new_empty(nodes, width)
         if nodes:
             spread[(-(-nodes // NODES),)](
-                gradient.contiguous(),
-                node_graph,
-                node_ptr,
-                pulled,
-                nodes,
-                len(gradient),
-                width,
-                MEAN=ctx.pooling == "mean",
-                NODES=NODES,
-                BLOCK_D=power_of_two(width),
-            )
+                gradient.contiguous(), node_graph, node_ptr, pulled, nodes, len(gradient), width,
+                MEAN=ctx.pooling == "mean", NODES=NODES, BLOCK_D=power_of_two(width),
+            )  # fmt: skip
         return pulled, None, None, None
 
 
@@ -105,17 +97,9 @@ def gather(x, node_ptr, y, width, MEAN: tl.constexpr, NODES: tl.constexpr, BLOCK
 
 @triton.jit
 def spread(
-    g,
-    node_graph,
-    node_ptr,
-    pulled,
-    nodes,
-    graphs,
-    width,
-    MEAN: tl.constexpr,
-    NODES: tl.constexpr,
+    g, node_graph, node_ptr, pulled, nodes, graphs, width, MEAN: tl.constexpr, NODES: tl.constexpr,
     BLOCK_D: tl.constexpr,
-):
+):  # fmt: skip
     """Every node takes the gradient of its graph; zeros for padding."""
     node = tl.program_id(0) * NODES + tl.arange(0, NODES)
     columns = tl.arange(0, BLOCK_D)

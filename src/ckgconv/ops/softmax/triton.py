@@ -94,19 +94,9 @@ def write_rows(target, row, end, columns, values, PITCH: tl.constexpr):
 
 @triton.jit
 def softmax_rows(
-    psi,
-    rowptr,
-    size,
-    filled,
-    out,
-    stride,
-    out_stride,
-    PITCH: tl.constexpr,
-    OUT_PITCH: tl.constexpr,
-    D: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
+    psi, rowptr, size, filled, out, stride, out_stride, PITCH: tl.constexpr, OUT_PITCH: tl.constexpr,
+    D: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
     node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
     begin, end = rows_of(node, rowptr, filled)
     columns = tl.arange(0, BLOCK_D)
@@ -130,20 +120,9 @@ def softmax_rows(
 
 @triton.jit
 def softmax_gradient(
-    g,
-    a,
-    rowptr,
-    size,
-    filled,
-    pulled,
-    stride,
-    out_stride,
-    PITCH: tl.constexpr,
-    OUT_PITCH: tl.constexpr,
-    D: tl.constexpr,
-    ROWS: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
+    g, a, rowptr, size, filled, pulled, stride, out_stride, PITCH: tl.constexpr, OUT_PITCH: tl.constexpr,
+    D: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
     node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
     begin, end = rows_of(node, rowptr, filled)
     columns = tl.arange(0, BLOCK_D)

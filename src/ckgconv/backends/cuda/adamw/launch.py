@@ -40,25 +40,9 @@ def squares(gradient, step, parts, size, BLOCK: tl.constexpr, EARLY: tl.constexp
 
 @triton.jit
 def update(
-    parameter,
-    gradient,
-    first,
-    second,
-    step,
-    rate,
-    parts,
-    size,
-    clip_norm,
-    weight_decay,
-    log_beta1,
-    log_beta2,
-    share1,
-    share2,
-    epsilon,
-    BLOCK: tl.constexpr,
-    PARTS: tl.constexpr,
-    EARLY: tl.constexpr,
-):
+    parameter, gradient, first, second, step, rate, parts, size, clip_norm, weight_decay, log_beta1, log_beta2,
+    share1, share2, epsilon, BLOCK: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
     """m, v and p of one block; share = 1 - β."""
     # The squares write none of these: they are loaded beside them.
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -93,22 +77,7 @@ def clipped_adamw(parameter: Tensor, gradient: Tensor, moments: Moments, rate: T
     early = early_launch(parameter)
     squares[(PARTS,)](gradient, step, parts, size, BLOCK, early["EARLY"])
     update[(-(-size // BLOCK),)](
-        parameter,
-        gradient,
-        first,
-        second,
-        step,
-        rate,
-        parts,
-        size,
-        rates.clip_norm,
-        rates.weight_decay,
-        math.log(rates.beta1),
-        math.log(rates.beta2),
-        1 - rates.beta1,
-        1 - rates.beta2,
-        rates.epsilon,
-        BLOCK,
-        PARTS,
+        parameter, gradient, first, second, step, rate, parts, size, rates.clip_norm, rates.weight_decay,
+        math.log(rates.beta1), math.log(rates.beta2), 1 - rates.beta1, 1 - rates.beta2, rates.epsilon, BLOCK, PARTS,
         **early,
-    )
+    )  # fmt: skip

@@ -50,24 +50,9 @@ def chosen(owner, values):
 
 @triton.jit
 def place_nodes(
-    node_ptr,
-    numbers,
-    graphs,
-    index,
-    owner,
-    start,
-    real,
-    sizes,
-    pair_start,
-    filled,
-    rowptr,
-    support_size,
-    diagonal,
-    nodes,
-    pairs,
-    ROWS: tl.constexpr,
-    GRAPHS: tl.constexpr,
-):
+    node_ptr, numbers, graphs, index, owner, start, real, sizes, pair_start, filled, rowptr, support_size, diagonal,
+    nodes, pairs, ROWS: tl.constexpr, GRAPHS: tl.constexpr,
+):  # fmt: skip
     first, size = extents(node_ptr, numbers, graphs, GRAPHS)
     node_start, pair_first = before(size), before(size * size)
     graph = tl.arange(0, GRAPHS)
@@ -93,24 +78,9 @@ def place_nodes(
 
 @triton.jit
 def place_edges(
-    node_ptr,
-    edge_ptr,
-    edge_index,
-    end_stride,
-    edge_stride,
-    numbers,
-    graphs,
-    edge,
-    edge_row,
-    edge_node,
-    cell,
-    degree,
-    edges,
-    pairs,
-    largest,
-    ROWS: tl.constexpr,
-    GRAPHS: tl.constexpr,
-):
+    node_ptr, edge_ptr, edge_index, end_stride, edge_stride, numbers, graphs, edge, edge_row, edge_node, cell,
+    degree, edges, pairs, largest, ROWS: tl.constexpr, GRAPHS: tl.constexpr,
+):  # fmt: skip
     first, count = extents(edge_ptr, numbers, graphs, GRAPHS)
     _, size = extents(node_ptr, numbers, graphs, GRAPHS)
     start = before(count)
@@ -144,18 +114,9 @@ def fill_matrix(cell, edge_node, degree, matrix, edges, ROWS: tl.constexpr):
 
 @triton.jit
 def place_pairs(
-    node_ptr,
-    numbers,
-    graphs,
-    receiver,
-    sender,
-    transposed,
-    row_weight,
-    nodes,
-    pairs,
-    ROWS: tl.constexpr,
+    node_ptr, numbers, graphs, receiver, sender, transposed, row_weight, nodes, pairs, ROWS: tl.constexpr,
     GRAPHS: tl.constexpr,
-):
+):  # fmt: skip
     _, size = extents(node_ptr, numbers, graphs, GRAPHS)
     pair_first = before(size * size)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
@@ -177,34 +138,14 @@ def members(node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Ten
     graphs, nodes, pairs = capacity.graphs, capacity.nodes, capacity.pairs
     tile = {"ROWS": ROWS, "GRAPHS": power_of_two(graphs)}
     place_nodes[(-(-(nodes + 1) // ROWS),)](
-        node_ptr,
-        numbers,
-        graphs,
-        *found.nodes[:3],
-        found.nodes.real.view(torch.uint8),
-        found.sizes,
-        found.pair_start,
-        found.filled,
-        found.rowptr,
-        found.support_size,
-        found.diagonal,
-        nodes,
-        pairs,
-        **tile,
-    )
+        node_ptr, numbers, graphs, *found.nodes[:3], found.nodes.real.view(torch.uint8), found.sizes,
+        found.pair_start, found.filled, found.rowptr, found.support_size, found.diagonal, nodes, pairs, **tile,
+    )  # fmt: skip
     _place_edges(node_ptr, edge_ptr, edge_index, numbers, capacity, found)
     place_pairs[(-(-pairs // PAIR_ROWS),)](
-        node_ptr,
-        numbers,
-        graphs,
-        found.receiver,
-        found.sender,
-        found.transposed,
-        found.row_weight,
-        nodes,
-        pairs,
+        node_ptr, numbers, graphs, found.receiver, found.sender, found.transposed, found.row_weight, nodes, pairs,
         **{**tile, "ROWS": PAIR_ROWS},
-    )
+    )  # fmt: skip
     return found
 
 
@@ -215,23 +156,10 @@ def _place_edges(
     edges = capacity.edges
     edge_node, cell = torch.empty_like(found.edge), torch.empty_like(found.edge)
     place_edges[(-(-edges // ROWS),)](
-        node_ptr,
-        edge_ptr,
-        edge_index,
-        *edge_index.stride(),
-        numbers,
-        capacity.graphs,
-        found.edge,
-        found.edge_row,
-        edge_node,
-        cell,
-        found.degree,
-        edges,
-        capacity.pairs,
-        capacity.largest,
-        ROWS=ROWS,
+        node_ptr, edge_ptr, edge_index, *edge_index.stride(), numbers, capacity.graphs, found.edge, found.edge_row,
+        edge_node, cell, found.degree, edges, capacity.pairs, capacity.largest, ROWS=ROWS,
         GRAPHS=power_of_two(capacity.graphs),
-    )
+    )  # fmt: skip
     fill_matrix[(-(-edges // ROWS),)](cell, edge_node, found.degree, found.matrix, edges, ROWS=ROWS)
 
 
@@ -244,19 +172,10 @@ def _allocated(capacity: Capacity, device: torch.device) -> Members:
 
     real = torch.empty(nodes, dtype=torch.uint8, device=device).view(torch.bool)
     return Members(
-        nodes=Ragged(whole(nodes), whole(nodes), whole(graphs + 1), real),
-        edge=whole(edges),
-        edge_row=whole(edges),
+        nodes=Ragged(whole(nodes), whole(nodes), whole(graphs + 1), real), edge=whole(edges), edge_row=whole(edges),
         degree=torch.zeros(nodes, device=device),
-        matrix=torch.zeros(graphs, capacity.largest, capacity.largest, device=device),
-        sizes=whole(graphs),
-        pair_start=whole(graphs),
-        filled=whole(1),
-        rowptr=whole(nodes + 1),
-        support_size=torch.empty(nodes, device=device),
-        diagonal=whole(nodes),
-        receiver=whole(pairs),
-        sender=whole(pairs),
-        transposed=whole(pairs),
-        row_weight=torch.empty(pairs, device=device),
-    )
+        matrix=torch.zeros(graphs, capacity.largest, capacity.largest, device=device), sizes=whole(graphs),
+        pair_start=whole(graphs), filled=whole(1), rowptr=whole(nodes + 1),
+        support_size=torch.empty(nodes, device=device), diagonal=whole(nodes), receiver=whole(pairs),
+        sender=whole(pairs), transposed=whole(pairs), row_weight=torch.empty(pairs, device=device),
+    )  # fmt: skip

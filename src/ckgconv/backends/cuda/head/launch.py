@@ -102,26 +102,10 @@ def affine(x, weight, bias, WIDE: tl.constexpr, BLOCK_W: tl.constexpr, PRECISION
 
 @triton.jit
 def forward_pyramid(
-    x,
-    weight1,
-    bias1,
-    weight2,
-    bias2,
-    weight3,
-    bias3,
-    y,
-    rows,
-    D: tl.constexpr,
-    H1: tl.constexpr,
-    H2: tl.constexpr,
-    T: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    BLOCK_H1: tl.constexpr,
-    BLOCK_H2: tl.constexpr,
-    BLOCK_T: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    PRECISION: tl.constexpr,
-):
+    x, weight1, bias1, weight2, bias2, weight3, bias3, y, rows, D: tl.constexpr, H1: tl.constexpr, H2: tl.constexpr,
+    T: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_H1: tl.constexpr, BLOCK_H2: tl.constexpr, BLOCK_T: tl.constexpr,
+    BLOCK_M: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
     """y of one tile of rows."""
     row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     real = row < rows
@@ -137,33 +121,11 @@ def forward_pyramid(
 
 @triton.jit
 def backward_pyramid(
-    gradient,
-    x,
-    weight1,
-    bias1,
-    weight2,
-    bias2,
-    weight3,
-    bias3,
-    gradient_x,
-    gradient_weight1,
-    gradient_bias1,
-    gradient_weight2,
-    gradient_bias2,
-    gradient_weight3,
-    gradient_bias3,
-    rows,
-    D: tl.constexpr,
-    H1: tl.constexpr,
-    H2: tl.constexpr,
-    T: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    BLOCK_H1: tl.constexpr,
-    BLOCK_H2: tl.constexpr,
-    BLOCK_T: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    PRECISION: tl.constexpr,
-):
+    gradient, x, weight1, bias1, weight2, bias2, weight3, bias3, gradient_x, gradient_weight1, gradient_bias1,
+    gradient_weight2, gradient_bias2, gradient_weight3, gradient_bias3, rows, D: tl.constexpr, H1: tl.constexpr,
+    H2: tl.constexpr, T: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_H1: tl.constexpr, BLOCK_H2: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_M: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
     """All gradients, tile after tile of rows; hidden values are recomputed."""
     w1 = matrix(weight1, H1, D, BLOCK_H1, BLOCK_D)
     w2 = matrix(weight2, H2, H1, BLOCK_H2, BLOCK_H1)

@@ -27,55 +27,20 @@ from ckgconv.ops.tiles import merge_moments, tile_moments, write_parts
 
 @triton.jit
 def aggregate(
-    v,
-    v_parts,
-    v_moments,
-    running_mean,
-    running_variance,
-    momentum,
-    v_scale,
-    v_shift,
-    psi,
-    rowptr,
-    sender,
-    support_size,
-    x,
-    y,
-    filled,
-    epsilon,
-    D: tl.constexpr,
-    splits,
-    PITCH: tl.constexpr,
-    NORM: tl.constexpr,
-    GIVEN: tl.constexpr,
-    TILE: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    CHUNK: tl.constexpr,
-    BLOCK_D: tl.constexpr,
+    v, v_parts, v_moments, running_mean, running_variance, momentum, v_scale, v_shift, psi, rowptr, sender,
+    support_size, x, y, filled, epsilon, D: tl.constexpr, splits, PITCH: tl.constexpr, NORM: tl.constexpr,
+    GIVEN: tl.constexpr, TILE: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
-):
+):  # fmt: skip
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     slope = tl.zeros([BLOCK_D], tl.float32)
     moved = tl.zeros([BLOCK_D], tl.float32)
     if NORM:
         mean, slope = read_norm(
-            v_parts,
-            v_moments,
-            running_mean,
-            running_variance,
-            momentum,
-            v_scale,
-            splits,
-            nodes,
-            D,
-            columns,
-            epsilon,
-            GIVEN,
-            False,
-            PARTS,
-            TILE,
-        )
+            v_parts, v_moments, running_mean, running_variance, momentum, v_scale, splits, nodes, D, columns,
+            epsilon, GIVEN, False, PARTS, TILE,
+        )  # fmt: skip
         moved = tl.load(v_shift + columns, mask=columns < D, other=0.0) - mean * slope
     for start in range(tl.program_id(0) * BLOCK_N, nodes, tl.num_programs(0) * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
@@ -102,28 +67,10 @@ def aggregate(
 
 @triton.jit
 def project(
-    x,
-    y,
-    degree,
-    theta1,
-    theta2,
-    linear,
-    bias,
-    t,
-    t_parts,
-    filled,
-    seed,
-    draw,
-    level,
-    factor,
-    D: tl.constexpr,
-    splits,
-    TRACK: tl.constexpr,
-    DROP: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_N: tl.constexpr,
+    x, y, degree, theta1, theta2, linear, bias, t, t_parts, filled, seed, draw, level, factor, D: tl.constexpr,
+    splits, TRACK: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
-):
+):  # fmt: skip
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)

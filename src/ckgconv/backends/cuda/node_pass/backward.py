@@ -74,16 +74,9 @@ class Backward:
         """∂x, ∂ψ and the gradients of the fields of every block."""
         self.moments, self.kept = moments, kept
         norm_sums[(self.splits_out,)](
-            gradient,
-            kept[-1, 2],
-            moments[-1, 1],
-            self.sums_out[0, -1],
-            self.sums_out.stride(0),
-            self.filled,
-            **self.common,
-            **self.by_tiles,
-            **self.plain,
-        )
+            gradient, kept[-1, 2], moments[-1, 1], self.sums_out[0, -1], self.sums_out.stride(0), self.filled,
+            **self.common, **self.by_tiles, **self.plain,
+        )  # fmt: skip
         incoming = gradient
         for number in range(len(self.blocks) - 1, -1, -1):
             self._feed_forward(number, incoming)
@@ -98,63 +91,24 @@ class Backward:
         out_kept, u_kept = self.factors.narrow[:2]
         hidden_kept, gradient_hidden = self.factors.wide
         backward_ffn[(self.splits,)](
-            incoming,
-            v,
-            moments[1],
-            each.scale_out,
-            self.sums_out[0, number],
-            self.sums_out.stride(0),
-            self.splits_out,
-            t,
-            moments[0],
-            each.scale,
-            each.shift,
-            self.sums[0, number, 0],
-            self.sums.stride(0),
-            each.weight_in,
-            each.bias_in,
-            each.weight_out,
-            self.residual,
-            u_kept[number],
-            hidden_kept[number],
-            gradient_hidden[number],
-            out_kept[number],
-            self.filled,
-            self.dropout.seed,
-            **self.dropout.arguments(2 * number + 1),
-            **self._by_rows(),
-            H=self.hidden,
-            BLOCK_H=hidden_tile(self.width, self.hidden),
-            V_PARTS=power_of_two(self.splits_out),
-        )
+            incoming, v, moments[1], each.scale_out, self.sums_out[0, number], self.sums_out.stride(0),
+            self.splits_out, t, moments[0], each.scale, each.shift, self.sums[0, number, 0], self.sums.stride(0),
+            each.weight_in, each.bias_in, each.weight_out, self.residual, u_kept[number], hidden_kept[number],
+            gradient_hidden[number], out_kept[number], self.filled, self.dropout.seed,
+            **self.dropout.arguments(2 * number + 1), **self._by_rows(), H=self.hidden,
+            BLOCK_H=hidden_tile(self.width, self.hidden), V_PARTS=power_of_two(self.splits_out),
+        )  # fmt: skip
 
     def _projection(self, number: int) -> None:
         each, (y, t, _), lists = self.blocks[number], self.kept[number], self.lists
         _, _, projected_kept, scaled_kept = self.factors.narrow
         backward_projection[(self.splits,)](
-            self.residual,
-            t,
-            self.moments[number, 0],
-            each.scale,
-            self.sums[0, number, 0],
-            self.sums.stride(0),
-            y,
-            lists.support_size,
-            lists.degree,
-            each.theta1,
-            each.theta2,
-            each.weight,
-            self.residual,
-            projected_kept[number],
-            scaled_kept[number],
-            self.gradient_y,
-            self.sums[0, number, 2],
-            self.filled,
-            self.dropout.seed,
-            **self.dropout.arguments(2 * number),
-            **self._by_rows(),
+            self.residual, t, self.moments[number, 0], each.scale, self.sums[0, number, 0], self.sums.stride(0), y,
+            lists.support_size, lists.degree, each.theta1, each.theta2, each.weight, self.residual,
+            projected_kept[number], scaled_kept[number], self.gradient_y, self.sums[0, number, 2], self.filled,
+            self.dropout.seed, **self.dropout.arguments(2 * number), **self._by_rows(),
             PARTS=power_of_two(self.splits),
-        )
+        )  # fmt: skip
 
     def _by_rows(self) -> dict[str, Any]:
         """Sizes and options of the two launches whose factors are kept for gradients of matrices."""
@@ -164,25 +118,9 @@ class Backward:
     def _convolution(self, number: int) -> None:
         lists, before = self.lists, max(number - 1, 0)
         backward_convolution[(self.splits_out,)](
-            self.gradient_y,
-            self.residual,
-            self.psi[number],
-            self.gradient_psi[number],
-            lists.sender_ptr,
-            lists.sender_rows,
-            lists.sender_receiver,
-            self.kept[before, 2] if number else self.x,
-            self.moments[before, 1],
-            self.blocks[before].scale_out,
-            self.blocks[before].shift_out,
-            self.sums_out[0, before],
-            self.sums_out.stride(0),
-            self.pull,
-            self.filled,
-            N=self.nodes,
-            **self.common,
-            **self.by_tiles,
-            **convolution_launch(self.psi),
-            **self.early,
-            NORM=number > 0,
-        )
+            self.gradient_y, self.residual, self.psi[number], self.gradient_psi[number], lists.sender_ptr,
+            lists.sender_rows, lists.sender_receiver, self.kept[before, 2] if number else self.x,
+            self.moments[before, 1], self.blocks[before].scale_out, self.blocks[before].shift_out,
+            self.sums_out[0, before], self.sums_out.stride(0), self.pull, self.filled, N=self.nodes, **self.common,
+            **self.by_tiles, **convolution_launch(self.psi), **self.early, NORM=number > 0,
+        )  # fmt: skip

@@ -22,18 +22,9 @@ from ckgconv.ops.tiles import TINY, gelu_and_slope, read_moments, read_sums, wai
 
 @triton.jit
 def norm_sums(
-    g,
-    v,
-    v_moments,
-    sums,
-    part_stride,
-    filled,
-    epsilon,
-    D: tl.constexpr,
-    splits,
-    BLOCK_N: tl.constexpr,
+    g, v, v_moments, sums, part_stride, filled, epsilon, D: tl.constexpr, splits, BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
-):
+):  # fmt: skip
     """Parts of Σg and Σ g v̂, for the gradient that enters the last norm."""
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
@@ -56,8 +47,8 @@ def norm_sums(
 
 @triton.jit
 def through_norm(
-    g, v, moments, scale, sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS: tl.constexpr
-):
+    g, v, moments, scale, sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS: tl.constexpr,
+):  # fmt: skip
     """Gradient at v [BLOCK_N, BLOCK_D] from the gradient g behind its norm, whose sums are known."""
     total, mean, variance = read_moments(moments, D, D, columns)
     root = 1.0 / tl.sqrt(variance + epsilon)
@@ -93,46 +84,12 @@ def hidden_slope(u, matrix_in, bias_in, hidden_kept, node, inner, N, H: tl.const
 
 @triton.jit
 def backward_ffn(
-    g,
-    v,
-    v_moments,
-    v_scale,
-    v_sums,
-    v_stride,
-    v_splits,
-    t,
-    t_moments,
-    t_scale,
-    t_shift,
-    t_sums,
-    part_stride,
-    linear_in,
-    bias_in,
-    linear_out,
-    gt,
-    u_kept,
-    hidden_kept,
-    gradient_hidden,
-    gradient_out,
-    filled,
-    seed,
-    draw,
-    level,
-    factor,
-    epsilon,
-    N,
-    D: tl.constexpr,
-    H: tl.constexpr,
-    splits,
-    PITCH: tl.constexpr,
-    DROP: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    BLOCK_H: tl.constexpr,
-    V_PARTS: tl.constexpr,
-    EARLY: tl.constexpr,
-):
+    g, v, v_moments, v_scale, v_sums, v_stride, v_splits, t, t_moments, t_scale, t_shift, t_sums, part_stride,
+    linear_in, bias_in, linear_out, gt, u_kept, hidden_kept, gradient_hidden, gradient_out, filled, seed, draw,
+    level, factor, epsilon, N, D: tl.constexpr, H: tl.constexpr, splits, PITCH: tl.constexpr, DROP: tl.constexpr,
+    PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_H: tl.constexpr,
+    V_PARTS: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -186,40 +143,11 @@ def backward_ffn(
 
 @triton.jit
 def backward_projection(
-    g,
-    t,
-    t_moments,
-    t_scale,
-    t_sums,
-    part_stride,
-    y,
-    support_size,
-    degree,
-    theta1,
-    theta2,
-    linear,
-    residual,
-    gradient_out,
-    scaled_kept,
-    gy,
-    theta_sums,
-    filled,
-    seed,
-    draw,
-    level,
-    factor,
-    epsilon,
-    N,
-    D: tl.constexpr,
-    splits,
-    PITCH: tl.constexpr,
-    DROP: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    PARTS: tl.constexpr,
-    EARLY: tl.constexpr,
-):
+    g, t, t_moments, t_scale, t_sums, part_stride, y, support_size, degree, theta1, theta2, linear, residual,
+    gradient_out, scaled_kept, gy, theta_sums, filled, seed, draw, level, factor, epsilon, N, D: tl.constexpr,
+    splits, PITCH: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -261,32 +189,10 @@ def backward_projection(
 
 @triton.jit
 def backward_convolution(
-    gy,
-    residual,
-    psi,
-    gpsi,
-    sender_ptr,
-    sender_rows,
-    sender_receiver,
-    v,
-    v_moments,
-    v_scale,
-    v_shift,
-    v_sums,
-    part_stride,
-    gx,
-    filled,
-    epsilon,
-    N,
-    D: tl.constexpr,
-    splits,
-    PITCH: tl.constexpr,
-    NORM: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    CHUNK: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    EARLY: tl.constexpr,
-):
+    gy, residual, psi, gpsi, sender_ptr, sender_rows, sender_receiver, v, v_moments, v_scale, v_shift, v_sums,
+    part_stride, gx, filled, epsilon, N, D: tl.constexpr, splits, PITCH: tl.constexpr, NORM: tl.constexpr,
+    BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)

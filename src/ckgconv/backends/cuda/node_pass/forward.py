@@ -88,100 +88,40 @@ class Forward:
         """Convolution, degree scaler, projection and residual sum in one launch."""
         lists = self.lists
         forward_convolution[(self.splits,)](
-            *self._before(number, source),
-            self.psi[number],
-            lists.rowptr,
-            lists.sender,
-            lists.support_size,
-            *self._scaled(number),
-            y,
-            t,
-            self.parts[0],
-            self.filled,
-            self.dropout.seed,
-            **self.dropout.arguments(2 * number),
-            **self.sizes,
-            **self.norms,
-            **self.state,
-            **convolution_launch(self.psi),
-            **self.early,
-            NORM=number > 0,
-            GIVEN=self.moments is None,
-        )
+            *self._before(number, source), self.psi[number], lists.rowptr, lists.sender, lists.support_size,
+            *self._scaled(number), y, t, self.parts[0], self.filled, self.dropout.seed,
+            **self.dropout.arguments(2 * number), **self.sizes, **self.norms, **self.state,
+            **convolution_launch(self.psi), **self.early, NORM=number > 0, GIVEN=self.moments is None,
+        )  # fmt: skip
 
     def _separately(self, number: int, source: Tensor, y: Tensor, t: Tensor) -> None:
         """The same in two launches: many senders want smaller tiles of nodes than the product does."""
         lists, normal = self.lists, torch.empty_like(self.x)
         tile = {"BLOCK_N": FEW, "TILE": NODES, "CHUNK": 16, "PITCH": self.psi.stride(1)}
         aggregate[(min(-(-self.nodes // FEW), programs(self.x, 8)),)](
-            *self._before(number, source),
-            self.psi[number],
-            lists.rowptr,
-            lists.sender,
-            lists.support_size,
-            normal,
-            y,
-            self.filled,
-            **self.norms,
-            **{**self.sizes, **tile, **launch(self.width), "maxnreg": 128},
-            NORM=number > 0,
-            GIVEN=self.moments is None,
-        )
+            *self._before(number, source), self.psi[number], lists.rowptr, lists.sender, lists.support_size, normal,
+            y, self.filled, **self.norms, **{**self.sizes, **tile, **launch(self.width), "maxnreg": 128},
+            NORM=number > 0, GIVEN=self.moments is None,
+        )  # fmt: skip
         project[(self.splits,)](
-            normal,
-            y,
-            *self._scaled(number),
-            t,
-            self.parts[0],
-            self.filled,
-            self.dropout.seed,
-            **self.dropout.arguments(2 * number),
-            **self.sizes,
-            **self.state,
-            **self.plain,
-        )
+            normal, y, *self._scaled(number), t, self.parts[0], self.filled, self.dropout.seed,
+            **self.dropout.arguments(2 * number), **self.sizes, **self.state, **self.plain,
+        )  # fmt: skip
 
     def _feed_forward(self, number: int, t: Tensor, v: Tensor) -> None:
         each, hidden = self.blocks[number], self.blocks[number].weight_in.shape[0]
         forward_ffn[(self.splits,)](
-            t,
-            self.parts[0],
-            *self._norm(2 * number),
-            each.scale,
-            each.shift,
-            each.weight_in,
-            each.bias_in,
-            each.weight_out,
-            each.bias_out,
-            v,
-            self.parts[1],
-            self.filled,
-            self.dropout.seed,
-            **self.dropout.arguments(2 * number + 1),
-            **self.sizes,
-            **self.norms,
-            **self.state,
-            **ffn_launch(),
-            **self.early,
-            GIVEN=self.moments is None,
-            H=hidden,
-            BLOCK_H=hidden_tile(self.width, hidden),
-        )
+            t, self.parts[0], *self._norm(2 * number), each.scale, each.shift, each.weight_in, each.bias_in,
+            each.weight_out, each.bias_out, v, self.parts[1], self.filled, self.dropout.seed,
+            **self.dropout.arguments(2 * number + 1), **self.sizes, **self.norms, **self.state, **ffn_launch(),
+            **self.early, GIVEN=self.moments is None, H=hidden, BLOCK_H=hidden_tile(self.width, hidden),
+        )  # fmt: skip
 
     def _last_norm(self, v: Tensor) -> Tensor:
         """x' [N, D] of the last block."""
         out = torch.empty_like(self.x)
         apply_norm[(-(-self.nodes // NODES),)](
-            *self._before(len(self.blocks), v),
-            out,
-            None,
-            self.filled,
-            N=self.nodes,
-            GIVEN=self.moments is None,
-            WEIGHTED=False,
-            TILE=NODES,
-            **self.sizes,
-            **self.norms,
-            **self.plain,
-        )
+            *self._before(len(self.blocks), v), out, None, self.filled, N=self.nodes, GIVEN=self.moments is None,
+            WEIGHTED=False, TILE=NODES, **self.sizes, **self.norms, **self.plain,
+        )  # fmt: skip
         return out

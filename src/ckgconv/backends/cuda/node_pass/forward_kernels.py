@@ -64,22 +64,9 @@ def projection(theta1, theta2, linear, bias, columns, D: tl.constexpr):
 
 @triton.jit
 def sum_over_senders(
-    v,
-    psi,
-    sender,
-    begin,
-    length,
-    kernel,
-    values,
-    following,
-    slope,
-    moved,
-    columns,
-    D: tl.constexpr,
-    PITCH: tl.constexpr,
-    CHUNK: tl.constexpr,
-    NORM: tl.constexpr,
-):
+    v, psi, sender, begin, length, kernel, values, following, slope, moved, columns, D: tl.constexpr,
+    PITCH: tl.constexpr, CHUNK: tl.constexpr, NORM: tl.constexpr,
+):  # fmt: skip
     """[N, D] Σ_j x_j ⊙ ψ_ij of some nodes.
 
     The first chunk of ψ and v is loaded already, and so is who sends the next one: who sends is read two chunks ahead,
@@ -101,46 +88,12 @@ def sum_over_senders(
 
 @triton.jit
 def forward_convolution(
-    v,
-    v_parts,
-    v_moments,
-    running_mean,
-    running_variance,
-    momentum,
-    v_scale,
-    v_shift,
-    psi,
-    rowptr,
-    sender,
-    support_size,
-    degree,
-    theta1,
-    theta2,
-    linear,
-    bias,
-    y,
-    t,
-    t_parts,
-    filled,
-    seed,
-    draw,
-    level,
-    factor,
-    epsilon,
-    D: tl.constexpr,
-    splits,
-    PITCH: tl.constexpr,
-    NORM: tl.constexpr,
-    GIVEN: tl.constexpr,
-    TRACK: tl.constexpr,
-    DROP: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    CHUNK: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    PARTS: tl.constexpr,
-    EARLY: tl.constexpr,
-):
+    v, v_parts, v_moments, running_mean, running_variance, momentum, v_scale, v_shift, psi, rowptr, sender,
+    support_size, degree, theta1, theta2, linear, bias, y, t, t_parts, filled, seed, draw, level, factor, epsilon,
+    D: tl.constexpr, splits, PITCH: tl.constexpr, NORM: tl.constexpr, GIVEN: tl.constexpr, TRACK: tl.constexpr,
+    DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr,
+    PARTS: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
     if not NORM:
         # The first of the pass: what is loaded ahead elsewhere may come from the launch right in front.
         wait_for_last(EARLY)
@@ -173,22 +126,9 @@ def forward_convolution(
             if start == split * BLOCK_N:
                 offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
                 mean, slope = read_norm(
-                    v_parts,
-                    v_moments,
-                    running_mean,
-                    running_variance,
-                    momentum,
-                    v_scale,
-                    splits,
-                    nodes,
-                    D,
-                    columns,
-                    epsilon,
-                    GIVEN,
-                    False,
-                    PARTS,
-                    BLOCK_N,
-                )
+                    v_parts, v_moments, running_mean, running_variance, momentum, v_scale, splits, nodes, D, columns,
+                    epsilon, GIVEN, False, PARTS, BLOCK_N,
+                )  # fmt: skip
                 moved = offset - mean * slope
             own = own * slope[None, :] + moved[None, :]
         summed = sum_over_senders(
@@ -222,39 +162,11 @@ def hidden_matrices(linear_in, linear_out, inner, columns, D: tl.constexpr, H: t
 
 @triton.jit
 def forward_ffn(
-    t,
-    t_parts,
-    t_moments,
-    running_mean,
-    running_variance,
-    momentum,
-    scale,
-    shift,
-    linear_in,
-    bias_in,
-    linear_out,
-    bias_out,
-    v,
-    v_parts,
-    filled,
-    seed,
-    draw,
-    level,
-    factor,
-    epsilon,
-    D: tl.constexpr,
-    H: tl.constexpr,
-    splits,
-    GIVEN: tl.constexpr,
-    TRACK: tl.constexpr,
-    DROP: tl.constexpr,
-    PRECISION: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    BLOCK_H: tl.constexpr,
-    PARTS: tl.constexpr,
-    EARLY: tl.constexpr,
-):
+    t, t_parts, t_moments, running_mean, running_variance, momentum, scale, shift, linear_in, bias_in, linear_out,
+    bias_out, v, v_parts, filled, seed, draw, level, factor, epsilon, D: tl.constexpr, H: tl.constexpr, splits,
+    GIVEN: tl.constexpr, TRACK: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr, BLOCK_H: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
+):  # fmt: skip
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
@@ -280,22 +192,9 @@ def forward_ffn(
         values = tl.load(t + target, mask=inside, other=0.0)
         if start == split * BLOCK_N:
             mean, slope = read_norm(
-                t_parts,
-                t_moments,
-                running_mean,
-                running_variance,
-                momentum,
-                scale,
-                splits,
-                nodes,
-                D,
-                columns,
-                epsilon,
-                GIVEN,
-                False,
-                PARTS,
-                BLOCK_N,
-            )
+                t_parts, t_moments, running_mean, running_variance, momentum, scale, splits, nodes, D, columns,
+                epsilon, GIVEN, False, PARTS, BLOCK_N,
+            )  # fmt: skip
         u = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
         out = tl.zeros([BLOCK_N, BLOCK_D], tl.float32)
         for hidden in range(0, H, BLOCK_H):

@@ -39,22 +39,10 @@ def some_rows(values, first, start, end, columns, PITCH: tl.constexpr, PIECE: tl
 
 @triton.jit
 def matrix_gradient(
-    left,
-    right,
-    parts,
-    bias_parts,
-    part_stride,
-    nodes,
-    tile,
-    A: tl.constexpr,
-    B: tl.constexpr,
-    A_PITCH: tl.constexpr,
-    B_PITCH: tl.constexpr,
-    PRECISION: tl.constexpr,
-    PIECE: tl.constexpr,
-    SPAN: tl.constexpr,
+    left, right, parts, bias_parts, part_stride, nodes, tile, A: tl.constexpr, B: tl.constexpr,
+    A_PITCH: tl.constexpr, B_PITCH: tl.constexpr, PRECISION: tl.constexpr, PIECE: tl.constexpr, SPAN: tl.constexpr,
     TILE: tl.constexpr,
-):
+):  # fmt: skip
     """Parts [L, A, B] of Σ g hᵀ and [L, A] of Σ g; rows of both factors are written, and finite, up to N.
 
     The next rows are loaded, to registers, while the last ones are multiplied. The compiler's own pipeline would load
@@ -85,86 +73,27 @@ def matrix_gradient(
 
 @triton.jit
 def matrix_gradients(
-    projected,
-    scaled,
-    gradient_hidden,
-    u,
-    out,
-    hidden,
-    weight,
-    bias,
-    weight_in,
-    bias_in,
-    weight_out,
-    bias_out,
-    part_stride,
-    nodes,
-    D: tl.constexpr,
-    H: tl.constexpr,
-    PITCH: tl.constexpr,
-    SQUARE: tl.constexpr,
-    OBLONG: tl.constexpr,
-    PRECISION: tl.constexpr,
-    PIECE: tl.constexpr,
-    SPAN: tl.constexpr,
-    TILE: tl.constexpr,
-):
+    projected, scaled, gradient_hidden, u, out, hidden, weight, bias, weight_in, bias_in, weight_out, bias_out,
+    part_stride, nodes, D: tl.constexpr, H: tl.constexpr, PITCH: tl.constexpr, SQUARE: tl.constexpr,
+    OBLONG: tl.constexpr, PRECISION: tl.constexpr, PIECE: tl.constexpr, SPAN: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
     """Of the three matrices of every block: the SQUARE tiles of one, then the OBLONG ones of each other."""
     tile = tl.program_id(1)
     if tile < SQUARE:
         matrix_gradient(
-            projected,
-            scaled,
-            weight,
-            bias,
-            part_stride,
-            nodes,
-            tile,
-            D,
-            D,
-            PITCH,
-            PITCH,
-            PRECISION,
-            PIECE,
-            SPAN,
+            projected, scaled, weight, bias, part_stride, nodes, tile, D, D, PITCH, PITCH, PRECISION, PIECE, SPAN,
             TILE,
-        )
+        )  # fmt: skip
     elif tile < SQUARE + OBLONG:
         matrix_gradient(
-            gradient_hidden,
-            u,
-            weight_in,
-            bias_in,
-            part_stride,
-            nodes,
-            tile - SQUARE,
-            H,
-            D,
-            H,
-            PITCH,
-            PRECISION,
-            PIECE,
-            SPAN,
-            TILE,
-        )
+            gradient_hidden, u, weight_in, bias_in, part_stride, nodes, tile - SQUARE, H, D, H, PITCH, PRECISION,
+            PIECE, SPAN, TILE,
+        )  # fmt: skip
     else:
         matrix_gradient(
-            out,
-            hidden,
-            weight_out,
-            bias_out,
-            part_stride,
-            nodes,
-            tile - SQUARE - OBLONG,
-            D,
-            H,
-            PITCH,
-            H,
-            PRECISION,
-            PIECE,
-            SPAN,
-            TILE,
-        )
+            out, hidden, weight_out, bias_out, part_stride, nodes, tile - SQUARE - OBLONG, D, H, PITCH, H, PRECISION,
+            PIECE, SPAN, TILE,
+        )  # fmt: skip
 
 
 class Factors(NamedTuple):
@@ -212,23 +141,7 @@ def launch_products(
     square = (-(-width // TILE)) ** 2
     oblong = -(-width // TILE) * -(-inner // TILE)
     matrix_gradients[(layers, square + 2 * oblong, len(parts))](
-        projected,
-        scaled,
-        gradient_hidden,
-        u,
-        out,
-        hidden,
-        *views,
-        parts.stride(0),
-        rows,
-        D=width,
-        H=inner,
-        PITCH=factors.narrow.shape[3],
-        SQUARE=square,
-        OBLONG=oblong,
-        PRECISION=precision,
-        PIECE=PIECE,
-        SPAN=span,
-        TILE=TILE,
-        num_stages=1,
-    )
+        projected, scaled, gradient_hidden, u, out, hidden, *views, parts.stride(0), rows, D=width, H=inner,
+        PITCH=factors.narrow.shape[3], SQUARE=square, OBLONG=oblong, PRECISION=precision, PIECE=PIECE, SPAN=span,
+        TILE=TILE, num_stages=1,
+    )  # fmt: skip

@@ -15,20 +15,9 @@ from ckgconv.ops.tiles import read_parts, read_plain_parts, track, write_moments
 
 @triton.jit
 def norm_moments(
-    parts,
-    moments,
-    running_mean,
-    running_variance,
-    momentum,
-    splits,
-    rows,
-    D: tl.constexpr,
-    columns,
-    GIVEN: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    PARTS: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+    parts, moments, running_mean, running_variance, momentum, splits, rows, D: tl.constexpr, columns,
+    GIVEN: tl.constexpr, WEIGHTED: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     """W, μ, σ² that a norm reads; the first program writes them down where they are new."""
     if GIVEN:
         mean = tl.load(running_mean + columns, mask=columns < D, other=0.0)
@@ -47,86 +36,33 @@ def norm_moments(
 
 @triton.jit
 def read_norm(
-    parts,
-    moments,
-    running_mean,
-    running_variance,
-    momentum,
-    scale,
-    splits,
-    rows,
-    D: tl.constexpr,
-    columns,
-    epsilon,
-    GIVEN: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    PARTS: tl.constexpr,
-    ROWS: tl.constexpr,
-):
+    parts, moments, running_mean, running_variance, momentum, scale, splits, rows, D: tl.constexpr, columns, epsilon,
+    GIVEN: tl.constexpr, WEIGHTED: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
     """μ and slope γ/√(σ² + ε) of a norm."""
     gamma = tl.load(scale + columns, mask=columns < D, other=0.0)
     _, mean, variance = norm_moments(
-        parts,
-        moments,
-        running_mean,
-        running_variance,
-        momentum,
-        splits,
-        rows,
-        D,
-        columns,
-        GIVEN,
-        WEIGHTED,
-        PARTS,
+        parts, moments, running_mean, running_variance, momentum, splits, rows, D, columns, GIVEN, WEIGHTED, PARTS,
         ROWS,
-    )
+    )  # fmt: skip
     return mean, gamma / tl.sqrt(variance + epsilon)
 
 
 @triton.jit
 def apply_norm(
-    v,
-    v_parts,
-    v_moments,
-    running_mean,
-    running_variance,
-    momentum,
-    scale,
-    shift,
-    x,
-    x_part,
-    filled,
-    epsilon,
-    N,
-    D: tl.constexpr,
-    splits,
-    GIVEN: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    TILE: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    PARTS: tl.constexpr,
-):
+    v, v_parts, v_moments, running_mean, running_variance, momentum, scale, shift, x, x_part, filled, epsilon, N,
+    D: tl.constexpr, splits, GIVEN: tl.constexpr, WEIGHTED: tl.constexpr, TILE: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
+):  # fmt: skip
     """x = BN(v); zero in rows beyond the filled ones. `x_part`, where it is given, gets W, μ = β and M₂ of x."""
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     gamma = tl.load(scale + columns, mask=columns < D, other=0.0)
     offset = tl.load(shift + columns, mask=columns < D, other=0.0)
     total, mean, variance = norm_moments(
-        v_parts,
-        v_moments,
-        running_mean,
-        running_variance,
-        momentum,
-        splits,
-        nodes,
-        D,
-        columns,
-        GIVEN,
-        WEIGHTED,
-        PARTS,
-        TILE,
-    )
+        v_parts, v_moments, running_mean, running_variance, momentum, splits, nodes, D, columns, GIVEN, WEIGHTED,
+        PARTS, TILE,
+    )  # fmt: skip
     slope = gamma / tl.sqrt(variance + epsilon)
     if x_part is not None:  # noqa: SIM102  decided when it is compiled
         if tl.program_id(0) == 0:

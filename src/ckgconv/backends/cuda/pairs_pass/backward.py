@@ -76,36 +76,14 @@ class Backward:
         values = self.outputs[number - 1] if number else self.x
         _, wide, narrow = stage.weight.shape
         backward_stage[(self.layers, self.splits)](
-            gradient if final else self.pull,
-            self.views[3 * following + 2],
-            self.parts.stride(0),
-            self.splits,
-            gradient if final else self.outputs[number],
-            moments[following],
-            stages[following].scale,
-            self.carry,
-            values,
-            0 if values.dim() == 2 else values.stride(0),
-            moments[number],
-            stage.scale,
-            stage.shift,
-            stage.weight,
-            self.pull,
-            self.views[3 * number + 2],
-            self.views[3 * number],
-            self.views[3 * number + 1],
-            self.parts.stride(0),
-            rows * pitch(wide),
-            self.pull.stride(0),
-            *self.rows,
-            rows,
-            self.dropout.seed,
-            **self.dropout.arguments(number, self.last, rows),
-            epsilon=self.settings.epsilon,
-            splits=self.splits,
-            PARTS=power_of_two(self.splits),
-            **self._constants(number, wide, narrow),
-        )
+            gradient if final else self.pull, self.views[3 * following + 2], self.parts.stride(0), self.splits,
+            gradient if final else self.outputs[number], moments[following], stages[following].scale, self.carry,
+            values, 0 if values.dim() == 2 else values.stride(0), moments[number], stage.scale, stage.shift,
+            stage.weight, self.pull, self.views[3 * number + 2], self.views[3 * number], self.views[3 * number + 1],
+            self.parts.stride(0), rows * pitch(wide), self.pull.stride(0), *self.rows, rows, self.dropout.seed,
+            **self.dropout.arguments(number, self.last, rows), epsilon=self.settings.epsilon, splits=self.splits,
+            PARTS=power_of_two(self.splits), **self._constants(number, wide, narrow),
+        )  # fmt: skip
 
     def _constants(self, number: int, wide: int, narrow: int) -> dict[str, object]:
         """What a stage is compiled for."""
@@ -137,23 +115,11 @@ class Backward:
         gradient = torch.empty_like(self.x)
         rows = self.x.shape[0]
         input_gradient[(-(-rows // INPUT_ROWS),)](
-            self.pull,
-            summed(self.views[2]),
-            self.x,
-            self.moments[0],
-            self.stages[0].scale,
-            gradient,
-            self.pull.stride(0),
-            *self.rows,
-            self.settings.epsilon,
-            rows,
-            self.layers,
-            K=self.channels,
-            PITCH=self.x.shape[1],
-            WEIGHTED=self.rows.weight is not None,
-            BLOCK_R=INPUT_ROWS,
+            self.pull, summed(self.views[2]), self.x, self.moments[0], self.stages[0].scale, gradient,
+            self.pull.stride(0), *self.rows, self.settings.epsilon, rows, self.layers, K=self.channels,
+            PITCH=self.x.shape[1], WEIGHTED=self.rows.weight is not None, BLOCK_R=INPUT_ROWS,
             BLOCK_K=block(self.channels),
-        )
+        )  # fmt: skip
         return gradient
 
     def _field_gradients(self, sums: Sequence[Tensor]) -> list[Tensor]:

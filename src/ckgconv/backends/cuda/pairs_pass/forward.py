@@ -56,17 +56,10 @@ class Forward:
         parts = self.x.new_empty(3, 1, self.splits, self.channels, dtype=torch.float32)
         if self.moments is not None:
             row_moments[(self.splits,)](
-                self.x,
-                parts,
-                self.rows.weight,
-                self.rows.filled,
-                self.splits,
-                K=self.channels,
-                PITCH=self.x.shape[1],
-                WEIGHTED=self.rows.weight is not None,
-                BLOCK_K=block(self.channels),
+                self.x, parts, self.rows.weight, self.rows.filled, self.splits, K=self.channels,
+                PITCH=self.x.shape[1], WEIGHTED=self.rows.weight is not None, BLOCK_K=block(self.channels),
                 **tall(self.x.shape[0], self.channels),
-            )
+            )  # fmt: skip
         return parts
 
     def _stage(self, number: int, values: Tensor, state: Tensor, parts: Tensor) -> tuple[Tensor, Tensor]:
@@ -77,33 +70,13 @@ class Forward:
         y = torch.empty(self.layers, rows, pitch(wide), dtype=dtype, device=self.x.device)
         y_parts = self.x.new_empty(3, self.layers, self.splits, wide, dtype=torch.float32)
         forward_stage[(self.layers, self.splits)](
-            values,
-            _layer_stride(values),
-            parts,
-            0 if parts.shape[1] == 1 else self.splits * narrow,
-            parts.stride(0),
-            None if self.moments is None else self.moments[number],
-            *settings.running[number],
-            settings.momentum,
-            stage.scale,
-            stage.shift,
-            stage.weight,
-            stage.bias,
-            state,
-            _layer_stride(state),
-            y,
-            y.stride(0),
-            y_parts,
-            settings.running[min(number + 1, last)][0],
-            *self.rows,
-            self.dropout.seed,
-            **self.dropout.arguments(number, last, rows),
-            epsilon=settings.epsilon,
-            count=parts.shape[2],
-            splits=self.splits,
-            PARTS=power_of_two(parts.shape[2]),
-            **self._constants(number, wide, narrow),
-        )
+            values, _layer_stride(values), parts, 0 if parts.shape[1] == 1 else self.splits * narrow,
+            parts.stride(0), None if self.moments is None else self.moments[number], *settings.running[number],
+            settings.momentum, stage.scale, stage.shift, stage.weight, stage.bias, state, _layer_stride(state), y,
+            y.stride(0), y_parts, settings.running[min(number + 1, last)][0], *self.rows, self.dropout.seed,
+            **self.dropout.arguments(number, last, rows), epsilon=settings.epsilon, count=parts.shape[2],
+            splits=self.splits, PARTS=power_of_two(parts.shape[2]), **self._constants(number, wide, narrow),
+        )  # fmt: skip
         return y, y_parts
 
     def _constants(self, number: int, wide: int, narrow: int) -> dict[str, object]:

@@ -39,16 +39,9 @@ def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
 
 @triton.jit
 def dropped(
-    values,
-    seed,
-    row,
-    threshold,
-    factor,
-    dropped_rows,
-    SPARES: tl.constexpr,
-    ROWS: tl.constexpr,
+    values, seed, row, threshold, factor, dropped_rows, SPARES: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
-):
+):  # fmt: skip
     """Dropout of a tile [ROWS, COLUMNS] without its factor, which the caller has put elsewhere.
 
     Where it SPARES some rows, those from `dropped_rows` on stay as they are, and the others have their factor here.
@@ -62,17 +55,9 @@ def dropped(
 
 @triton.jit
 def row_moments(
-    x,
-    parts,
-    row_weight,
-    filled,
-    splits,
-    K: tl.constexpr,
-    PITCH: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    BLOCK_R: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-):
+    x, parts, row_weight, filled, splits, K: tl.constexpr, PITCH: tl.constexpr, WEIGHTED: tl.constexpr,
+    BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
     """Parts [3, S, K] of the moments of x [R, K]."""
     split = tl.program_id(0)
     rows = tl.load(filled).to(tl.int32)
@@ -93,24 +78,9 @@ def row_moments(
 
 @triton.jit
 def input_gradient(
-    g,
-    g_sums,
-    x,
-    moments,
-    scale,
-    gx,
-    group_stride,
-    row_weight,
-    filled,
-    epsilon,
-    R,
-    groups,
-    K: tl.constexpr,
-    PITCH: tl.constexpr,
-    WEIGHTED: tl.constexpr,
-    BLOCK_R: tl.constexpr,
-    BLOCK_K: tl.constexpr,
-):
+    g, g_sums, x, moments, scale, gx, group_stride, row_weight, filled, epsilon, R, groups, K: tl.constexpr,
+    PITCH: tl.constexpr, WEIGHTED: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
     """∂x of one tile from g [L, R, K], which is γρ g + G here, and the sums [2, L, K]."""
     tile = tl.program_id(0)
     rows = tl.load(filled).to(tl.int32)

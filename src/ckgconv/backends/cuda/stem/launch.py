@@ -71,16 +71,9 @@ def encoding_parts(x: Tensor, width: int, rows: Rows) -> Tensor:
     channels, splits = x.shape[1], _splits(x, _tile(x, width)[0])
     parts = x.new_empty(3, splits, channels)
     row_moments[(splits,)](
-        x,
-        parts,
-        *rows,
-        splits,
-        K=channels,
-        PITCH=channels,
-        WEIGHTED=rows.weight is not None,
-        BLOCK_K=block(channels),
-        **tall(x.shape[0], channels),
-    )
+        x, parts, *rows, splits, K=channels, PITCH=channels, WEIGHTED=rows.weight is not None,
+        BLOCK_K=block(channels), **tall(x.shape[0], channels),
+    )  # fmt: skip
     return parts
 
 
@@ -182,27 +175,11 @@ def _normalised(
     e, moments = torch.empty_like(features), features.new_empty(3, width)
     e_part = torch.empty_like(moments)
     apply_norm[(min(-(-count // NORM_ROWS), programs(features, 4)),)](
-        features,
-        parts,
-        moments,
-        *settings.running[1],
-        settings.momentum,
-        parameters.scale_out,
-        parameters.shift_out,
-        e,
-        e_part,
-        rows.filled,
-        settings.epsilon,
-        count,
-        D=width,
-        splits=splits,
-        GIVEN=False,
-        WEIGHTED=rows.weight is not None,
-        TILE=_tile(features, width)[0],
-        BLOCK_N=NORM_ROWS,
-        BLOCK_D=block(width),
+        features, parts, moments, *settings.running[1], settings.momentum, parameters.scale_out,
+        parameters.shift_out, e, e_part, rows.filled, settings.epsilon, count, D=width, splits=splits, GIVEN=False,
+        WEIGHTED=rows.weight is not None, TILE=_tile(features, width)[0], BLOCK_N=NORM_ROWS, BLOCK_D=block(width),
         PARTS=power_of_two(splits),
-    )
+    )  # fmt: skip
     return e, moments, e_part
 
 
@@ -237,19 +214,10 @@ class StemBackward:
         """Parts [S, 2 D] of Σ g and Σ g ŷ of the last norm."""
         sums = self.x.new_empty(self.splits, 2 * self.width)
         norm_sums[(self.splits,)](
-            gradient,
-            self.features,
-            self.moments_out,
-            sums,
-            sums.stride(0),
-            self.rows.filled,
-            settings.epsilon,
-            D=self.width,
-            splits=self.splits,
-            BLOCK_N=self.tile,
-            BLOCK_D=block(self.width),
+            gradient, self.features, self.moments_out, sums, sums.stride(0), self.rows.filled, settings.epsilon,
+            D=self.width, splits=self.splits, BLOCK_N=self.tile, BLOCK_D=block(self.width),
             num_warps=self.options["num_warps"],
-        )
+        )  # fmt: skip
         return sums
 
     def _stage(self, gradient: Tensor, sums_out: Tensor, settings: Settings) -> tuple[Tensor, Tensor, list[int]]:
@@ -262,43 +230,13 @@ class StemBackward:
         parts, carried = x.new_empty(many, sum(sizes)), torch.empty_like(self.features)
         linear, bias, sums = parts.split(sizes, dim=1)
         backward_stage[(1, many)](
-            gradient,
-            sums_out,
-            sums_out.stride(0),
-            self.splits,
-            self.features,
-            self.moments_out,
-            parameters.scale_out,
-            carried,
-            x,
-            0,
-            self.moments,
-            *parameters[:3],
-            None,
-            sums,
-            linear,
-            bias,
-            parts.stride(0),
-            0,
-            0,
-            *rows,
-            x.shape[0],
-            rows.filled,
-            *NO_DROPOUT,
-            settings.epsilon,
-            many,
-            ACT=False,
-            THROUGH_NORM=True,
-            PLAIN=True,
-            ADD_CARRY=False,
-            WRITE_CARRY=True,
-            CLEAR=True,
-            FIRST=False,
-            JOIN=False,
-            **_constants(self.channels, self.width, self.tile, rows, settings),
-            PARTS=power_of_two(self.splits),
+            gradient, sums_out, sums_out.stride(0), self.splits, self.features, self.moments_out,
+            parameters.scale_out, carried, x, 0, self.moments, *parameters[:3], None, sums, linear, bias,
+            parts.stride(0), 0, 0, *rows, x.shape[0], rows.filled, *NO_DROPOUT, settings.epsilon, many, ACT=False,
+            THROUGH_NORM=True, PLAIN=True, ADD_CARRY=False, WRITE_CARRY=True, CLEAR=True, FIRST=False, JOIN=False,
+            **_constants(self.channels, self.width, self.tile, rows, settings), PARTS=power_of_two(self.splits),
             **self.options,
-        )
+        )  # fmt: skip
         return carried, parts, sizes
 
 

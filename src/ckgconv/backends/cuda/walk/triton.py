@@ -23,8 +23,8 @@ WHOLE, WHOLE_BYTES = 128, 147_456  # nodes of the largest graph that one tile ho
 
 @triton.jit
 def whole_walk_powers(
-    matrix, sizes, starts, out, largest, steps, PRECISION: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr
-):
+    matrix, sizes, starts, out, largest, steps, PRECISION: tl.constexpr, ROWS: tl.constexpr, TILE: tl.constexpr,
+):  # fmt: skip
     """Some rows of all powers of a graph of at most TILE nodes."""
     graph, block = tl.program_id(0), tl.program_id(1)
     size = tl.load(sizes + graph).to(tl.int32)
@@ -45,18 +45,9 @@ def whole_walk_powers(
 
 @triton.jit
 def walk_powers(
-    matrix,
-    scratch,
-    sizes,
-    starts,
-    out,
-    largest,
-    plane,
-    steps,
-    PRECISION: tl.constexpr,
-    ROWS: tl.constexpr,
+    matrix, scratch, sizes, starts, out, largest, plane, steps, PRECISION: tl.constexpr, ROWS: tl.constexpr,
     TILE: tl.constexpr,
-):
+):  # fmt: skip
     graph, block = tl.program_id(0), tl.program_id(1)
     size = tl.load(sizes + graph).to(tl.int32)
     start = tl.load(starts + graph).to(tl.int64)
@@ -106,16 +97,7 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
         return out
     scratch = torch.empty(2, graphs, largest, largest, device=matrix.device)
     walk_powers[grid](
-        matrix,
-        scratch,
-        sizes,
-        starts,
-        out,
-        largest,
-        scratch.stride(0),
-        steps,
-        PRECISION="tf32x3",
-        ROWS=ROWS,
+        matrix, scratch, sizes, starts, out, largest, scratch.stride(0), steps, PRECISION="tf32x3", ROWS=ROWS,
         TILE=TILE,
-    )
+    )  # fmt: skip
     return out
