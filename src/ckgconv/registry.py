@@ -52,6 +52,10 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     def __len__(self) -> int:
         return len(list(iter(self)))
 
+    def check(self, name: str) -> None:
+        """Refuse a name without an entry, or whose entry cannot be imported."""
+        self[name]
+
     def _offered(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=self.group)}
 

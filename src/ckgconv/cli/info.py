@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ckgconv.engine.run import named_or_saved
-from ckgconv.nn import CKGCN
+from ckgconv.nn.models import build_model
+from ckgconv.recipe import ModelRecipe
 from ckgconv.recipes import RECIPES
 
 
@@ -18,14 +19,14 @@ def info(
 ) -> None:
     """Show the trainable parameters of a recipe's model, by component."""
     chosen = named_or_saved(name)
-    components = CKGCN.from_recipe(chosen).parameters_by_component()
+    components = build_model(chosen.model).parameters_by_component()
     total = sum(components.values())
     if as_json:
         print(json.dumps({"recipe": chosen.name, "parameters": {"trainable": total, "by_component": components}}))
         return
     model = chosen.model
     table = Table(
-        title=f"{chosen.name}: {model.blocks} blocks of width {model.width}, {model.encoding} with {model.steps} "
+        title=f"{chosen.name}: {model.kind}, {_depth(model)}width {model.width}, {model.encoding} with {model.steps} "
         f"steps, {model.support} support",
     )
     table.add_column("component")
@@ -35,3 +36,9 @@ def info(
     table.add_section()
     table.add_row("total", f"{total:,}")
     Console().print(table)
+
+
+def _depth(model: ModelRecipe) -> str:
+    """How many blocks, of a kind of model that counts them."""
+    blocks = getattr(model, "blocks", None)
+    return "" if blocks is None else f"{blocks} blocks of "

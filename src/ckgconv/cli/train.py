@@ -19,7 +19,7 @@ from ckgconv.engine.run import Run, check_folder, read_recipe, read_settings, tr
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.recipes import recipe, with_value
 from ckgconv.recipes.molecules import molecules
-from ckgconv.recipes.values import nearest
+from ckgconv.registry import nearest
 
 
 class Split(StrEnum):

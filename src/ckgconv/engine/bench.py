@@ -23,7 +23,7 @@ from ckgconv.engine.loop import targets, train_epoch
 from ckgconv.engine.optim import update
 from ckgconv.engine.record import device_name, peak_memory_mb
 from ckgconv.engine.static import Sample, source_of
-from ckgconv.recipe import ModelRecipe
+from ckgconv.recipe import CKGCNRecipe
 
 COPY_BYTES = 2**28
 
@@ -57,7 +57,7 @@ def pair_traffic(learner: Learner) -> float:
     return passes_over_pairs(model) * pairs * model.blocks * model.width * item
 
 
-def passes_over_pairs(model: ModelRecipe) -> int:
+def passes_over_pairs(model: CKGCNRecipe) -> int:
     """How often a tensor [L, P, D] is read or written: forward, convolution, backward."""
     blocks = model.kernel.blocks
     stages = 2 * blocks + 1

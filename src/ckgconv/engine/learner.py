@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ckgconv.data import PackedDataset
+from ckgconv.engine.optim import can_be_captured
 from ckgconv.graphs import pack
 from ckgconv.nn import CKGCN
 from ckgconv.ops import dispatch
@@ -40,6 +41,7 @@ class Learner:
     def captures(self) -> bool:
         """Whether steps run as CUDA graphs: one process on a GPU, float32 parameters, room for all pairs."""
         alone = self.fabric.world_size == 1 and dispatch.uses_triton(self.model.node_stem.norm.scale)
+        alone = alone and can_be_captured(self.optimizer)
         encoding = self.model.encoding
         return alone and encoding.keeps_edges and (encoding.walks_whole_graphs or self._pairs_fit())
 
@@ -101,7 +103,7 @@ class Learner:
         """This process's share of the loss of a batch."""
         target = self.scale.shrink(target) if self.recipe.scale_targets else target
         summing = total if self.fabric.world_size > 1 else alone
-        return LOSSES[self.recipe.loss](prediction.to(wide(prediction)), target, summing)
+        return LOSSES[self.recipe.loss].of(self.recipe)(prediction.to(wide(prediction)), target, summing)
 
     def predicted(self, batch: Any) -> Tensor:
         """Predictions [M, T] in the units of the data; the model must be in evaluation mode.

@@ -1,6 +1,6 @@
-"""Optimiser and schedule of the published runs.
+"""Optimiser and schedule of a run.
 
-AdamW on all parameters, gradient norm clipped, and a learning rate set once per epoch e:
+All parameters alike, gradient norm clipped, and a learning rate set once per epoch e:
 
     e < W:  10⁻⁷ + e (base - 10⁻⁷)/W          else:  min + ½ (base - min)(1 + cos(π (e - W)/(E - W)))
 """
@@ -13,6 +13,7 @@ from torch import nn
 
 from ckgconv.backends.cuda.adamw.naive import Moments, Rates
 from ckgconv.backends.cuda.schedule import beside, together
+from ckgconv.engine.optimizers import OPTIMIZERS, adamw
 from ckgconv.ops import dispatch
 from ckgconv.recipe import TrainingRecipe
 
@@ -24,13 +25,20 @@ PIECE = 8192
 COPIED = 64
 
 
-def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.AdamW:
-    """AdamW with the recipe's rate and decay on every parameter, biases and norms included."""
+def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer:
+    """The recipe's optimiser on every parameter, biases and norms included."""
     parameters = list(model.parameters())
-    if dispatch.uses_triton(parameters[0]):
+    make = OPTIMIZERS[recipe.optimizer]
+    if make is adamw and dispatch.uses_triton(parameters[0]):
         return FlatAdamW(parameters, recipe)
-    # One pass over each parameter and its moments; by default it is ten.
-    return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+    return make(parameters, recipe)
+
+
+def can_be_captured(optimizer: Any) -> bool:
+    """Whether a CUDA graph can hold its update: others keep their learning rate on the host, where a graph would not
+    see it change.
+    """
+    return isinstance(getattr(optimizer, "optimizer", optimizer), FlatAdamW)
 
 
 class FlatAdamW(torch.optim.AdamW):

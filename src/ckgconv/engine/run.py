@@ -20,6 +20,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset, load
 from ckgconv.data.tables import read_table
 from ckgconv.engine import checkpoint
+from ckgconv.engine.check import check_run
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.loop import evaluate, train_epoch
 from ckgconv.engine.optim import optimizer
@@ -28,10 +29,10 @@ from ckgconv.engine.setup import make_fabric, seed_epoch
 from ckgconv.engine.window import fits
 from ckgconv.files import read_text, write_text
 from ckgconv.nn import CKGCN
+from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import check_recipe, from_json, to_json
+from ckgconv.recipes import from_json, to_json
 from ckgconv.recipes import recipe as recipe_of
-from ckgconv.recipes.limits import check_model, check_training
 from ckgconv.tasks.metrics import better
 from ckgconv.tasks.scaling import TargetScale, fitted, unscaled
 
@@ -101,9 +102,7 @@ def train(
     watcher = watcher or Silence()
     recipe = recipe_of(recipe) if isinstance(recipe, str) else recipe
     folder = None if folder is None else Path(folder)
-    check_recipe(recipe)
-    check_training(recipe.training)
-    check_model(recipe.model)
+    check_run(recipe)
     require(0 <= seed <= LARGEST_SEED, f"The seed is {seed}: give a number from 0 to {LARGEST_SEED}.")
     check_folder(folder, recipe, seed, precision, resume)
     fabric = make_fabric(device, precision)
@@ -115,7 +114,7 @@ def train(
     _check_data(data, recipe, fabric.world_size)
     forget_memory(fabric.device)
     torch.manual_seed(seed)
-    learner = make_learner(fabric, CKGCN.from_recipe(recipe), data, recipe)
+    learner = make_learner(fabric, build_model(recipe.model), data, recipe)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     record = new_record(recipe, seed, parameters, fabric.device, precision)
     run = Run(recipe, learner, record, folder, {})
@@ -164,7 +163,7 @@ def _opened(folder: Path, device: str, precision: str | None, data_of: Any) -> R
     recipe = read_recipe(folder / "recipe.json")
     weights, state = checkpoint.load(folder / "best")
     fabric = make_fabric(device, precision or state["record"]["precision"])
-    learner = make_learner(fabric, CKGCN.from_recipe(recipe), data_of(recipe), recipe)
+    learner = make_learner(fabric, build_model(recipe.model), data_of(recipe), recipe)
     try:
         learner.model.load_state_dict(weights)
     except RuntimeError as error:

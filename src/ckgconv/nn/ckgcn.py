@@ -28,11 +28,10 @@ from ckgconv.nn.stem import NodeStem, PairStem
 from ckgconv.ops import dispatch
 from ckgconv.ops.dispatch import fits
 from ckgconv.ops.launch import draw_seeds
-from ckgconv.pairs import Encoding, collate
-from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe, Recipe
-from ckgconv.recipes import check_recipe
-from ckgconv.recipes import recipe as recipe_of
-from ckgconv.recipes.limits import check_model
+from ckgconv.pairs import collate, encoding_of
+from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, HeadRecipe, ModelRecipe
+from ckgconv.recipe import Recipe as WholeRecipe
+from ckgconv.recipe.values import check_recipe
 
 
 class CKGCN(nn.Module):
@@ -53,14 +52,14 @@ class CKGCN(nn.Module):
         torch.Size([1, 1])
     """
 
+    Recipe = CKGCNRecipe
     blocks: Sequence[CKGConvBlock]
 
-    def __init__(self, recipe: ModelRecipe, kernels: Sequence[nn.Module] | None = None) -> None:
+    def __init__(self, recipe: CKGCNRecipe, kernels: Sequence[nn.Module] | None = None) -> None:
         super().__init__()
-        check_recipe(recipe)
-        check_model(recipe)
+        check_recipe(recipe, "model")
         self.recipe = recipe
-        self.encoding = Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
+        self.encoding = encoding_of(recipe)
         node_encoder = attribute_encoder(recipe.node, recipe.width)
         require(node_encoder is not None, "node.kind is 'none': a network needs node features, choose another.")
         assert node_encoder is not None
@@ -87,11 +86,20 @@ class CKGCN(nn.Module):
         self.head = head(recipe.head, recipe.width)
 
     @classmethod
-    def from_recipe(cls, recipe: str | Recipe | ModelRecipe) -> "CKGCN":
+    def from_recipe(cls, recipe: str | WholeRecipe | ModelRecipe) -> "CKGCN":
         """The paper's model for a data set ("zinc", "mnist", …), or that of any recipe."""
         if isinstance(recipe, str):
+            # Named recipes know the models, so they come after them: the one import against the order.
+            from ckgconv.recipes import recipe as recipe_of
+
             recipe = recipe_of(recipe)
-        return cls(recipe.model if isinstance(recipe, Recipe) else recipe)
+        model = recipe.model if isinstance(recipe, WholeRecipe) else recipe
+        require(
+            isinstance(model, cls.Recipe),
+            f"The recipe is one of kind {model.kind!r}, not of {cls.__name__}: build it with that kind's class.",
+        )
+        assert isinstance(model, cls.Recipe)
+        return cls(model)
 
     def reset_parameters(self) -> None:
         parts = (self.node_encoder, self.edge_encoder, self.node_stem, self.pair_stem, self.kernel, self.head)
@@ -217,7 +225,7 @@ def attribute_encoder(recipe: AttributeRecipe, width: int) -> AttributeEncoder |
     return TypeEncoder(recipe.sizes, width, "normal" if recipe.kind == "types" else "xavier")
 
 
-def grouped_kernel(recipe: ModelRecipe) -> Kernel:
+def grouped_kernel(recipe: CKGCNRecipe) -> Kernel:
     """The kernels of all blocks of a recipe."""
     return Kernel(
         recipe.width,
@@ -231,7 +239,7 @@ def grouped_kernel(recipe: ModelRecipe) -> Kernel:
     )
 
 
-def conv_block(recipe: ModelRecipe) -> CKGConvBlock:
+def conv_block(recipe: CKGCNRecipe) -> CKGConvBlock:
     """One block of a recipe."""
     convolution = KernelConvolution(
         Depthwise(recipe.width), recipe.width, degree_scaler=recipe.degree_scaler == "output"

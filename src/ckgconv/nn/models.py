@@ -1,6 +1,24 @@
 """Models by the kind that a recipe names."""
 
+from ckgconv.checks import require
 from ckgconv.nn.ckgcn import CKGCN
+from ckgconv.recipe import ModelRecipe
 from ckgconv.registry import Registry
 
 MODELS: Registry[type[CKGCN]] = Registry("model", "ckgconv.models", {"ckgcn": CKGCN})
+
+
+def build_model(recipe: ModelRecipe) -> CKGCN:
+    """The network of a recipe's kind, with parameters drawn by torch's generator."""
+    check_kind(recipe)
+    return MODELS[recipe.kind].from_recipe(recipe)
+
+
+def check_kind(recipe: ModelRecipe) -> None:
+    """Refuse a kind that does not exist, or that reads other values than this recipe has."""
+    wanted = MODELS[recipe.kind].Recipe
+    require(
+        isinstance(recipe, wanted),
+        f"model.kind is {recipe.kind!r}, whose values are a {wanted.__name__}, not a {type(recipe).__name__}: choose a "
+        f"recipe of that kind.",
+    )
