@@ -19,7 +19,7 @@ from ckgconv.data.packed import PackedDataset, from_arrays, join, load_packed, r
 from ckgconv.data.superpixels import NEIGHBOURS, superpixel_edges
 from ckgconv.data.tables import load_table
 from ckgconv.recipe import DataRecipe
-from ckgconv.registry import Registry, UnknownName
+from ckgconv.registry import Registry, nearest
 
 EMBEDDED = Path(__file__).with_name("zinc12k.npz")
 DATA_VARIABLE = "CKGCONV_DATA"
@@ -72,11 +72,8 @@ def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
         return load_packed(path).limited(recipe.limit)
     if path.is_dir():
         return _folder(path).limited(recipe.limit)
-    try:
-        CATALOGUE.check(recipe.name)
-    except UnknownName as error:
-        raise UnknownName(f"{error} A .csv, a .npz file or a folder of them would do as well.") from None
-    raise AssertionError(recipe.name)
+    hint = nearest(recipe.name, list(CATALOGUE))
+    raise InputError(f"There is no data set {recipe.name!r}: {hint} Or give a .csv, a .npz file or a folder of those.")
 
 
 def find(name: str, folder: Path) -> Path | None:
