@@ -1,6 +1,6 @@
 """Whether a recipe's loss and metric exist and belong together."""
 
-from ckgconv.checks import require
+from ckgconv.checks import InputError
 from ckgconv.recipe import TrainingRecipe
 from ckgconv.tasks.losses import LOSSES
 from ckgconv.tasks.metrics import METRICS
@@ -12,8 +12,7 @@ def check_task(recipe: TrainingRecipe) -> None:
     if METRICS[recipe.metric].targets == targets:
         return
     judges = [name for name in METRICS if METRICS[name].targets == targets]
-    require(
-        False,
+    raise InputError(
         f"training.metric is {recipe.metric!r}, but what loss {recipe.loss!r} trains is judged by "
-        f"{' or '.join(judges)}: choose that.",
+        f"{' or '.join(judges)}: choose that."
     )
