@@ -92,11 +92,11 @@ def test_a_kind_brings_its_own_values():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"width": 0}, "model.width is 0: give at least 1"),
-        ({"blocks": 0}, "model.blocks is 0: give at least 1"),
+        ({"width": 0}, "width is 0: give at least 1"),
+        ({"blocks": 0}, "blocks is 0: give at least 1"),
         ({"steps": 0}, "model.steps is 0: give at least 1"),
-        ({"dropout": "much"}, "model.dropout is 'much': give a number"),
-        ({"head": replace(recipe("zinc").model.head, outputs=0)}, "model.head.outputs is 0: give at least 1"),
+        ({"dropout": "much"}, "dropout is 'much': give a number"),
+        ({"head": replace(recipe("zinc").model.head, outputs=0)}, "head.outputs is 0: give at least 1"),
     ],
 )
 def test_a_network_refuses_what_no_network_can_have(changes, words):

@@ -57,7 +57,7 @@ class CKGCN(nn.Module):
 
     def __init__(self, recipe: CKGCNRecipe, kernels: Sequence[nn.Module] | None = None) -> None:
         super().__init__()
-        check_recipe(recipe, "model")
+        check_recipe(recipe)
         self.recipe = recipe
         self.encoding = encoding_of(recipe)
         node_encoder = attribute_encoder(recipe.node, recipe.width)
