@@ -16,7 +16,7 @@ from ckgconv.checks import InputError
 from ckgconv.engine.record import Record, load_record
 from ckgconv.studies.outcomes import tested
 from ckgconv.studies.t_test import sample, t_test
-from ckgconv.tasks.metrics import HIGHER_IS_BETTER
+from ckgconv.tasks.metrics import METRICS
 
 COLOURS = {"32": "tab:blue", "tf32": "tab:orange", "bf16": "tab:green", "64": "tab:gray"}
 NAMES = {"32": "fp32", "64": "fp64"}
@@ -64,7 +64,7 @@ def compared(records: dict[str, list[Record]]) -> dict[str, Any]:
         }
         for name, values in tests.items()
     }
-    higher = HIGHER_IS_BETTER[records[first][0].metric]
+    higher = METRICS[records[first][0].metric].higher_is_better
     for name in others:
         if min(len(tests[name]), len(tests[first])) > 1:
             outcome = t_test(sample(tests[name]), sample(tests[first]), higher)

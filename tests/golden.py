@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ckgconv import CKGCN, recipe
-from ckgconv.recipe import AttributeRecipe, KernelRecipe, ModelRecipe
+from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, KernelRecipe
 
 FOLDER = Path(__file__).parent / "data" / "golden"
 LAYERS = 2
@@ -164,7 +164,7 @@ class Golden:
         return ours
 
 
-def small_recipe(name: str, support: str | int, encoding: str) -> ModelRecipe:
+def small_recipe(name: str, support: str | int, encoding: str) -> CKGCNRecipe:
     """The published settings at the recorded size: 2 blocks, width 8, no dropout."""
     model = recipe(name).model
     steps = {"rrwp": 5, "spd": 21, "rd": 0, "pair_rwse": 20}[encoding]

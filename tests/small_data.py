@@ -4,6 +4,7 @@ import torch
 
 from ckgconv.data.packed import PackedDataset, from_arrays
 from ckgconv.recipe import AttributeRecipe, Recipe
+from ckgconv.tasks.losses import LOSSES
 
 
 def small_dataset(recipe: Recipe, graphs: int = 18, seed: int = 0, most: int = 14) -> PackedDataset:
@@ -46,8 +47,9 @@ def small_dataset(recipe: Recipe, graphs: int = 18, seed: int = 0, most: int = 1
 def targets(recipe: Recipe, graphs: int, nodes: int, generator: torch.Generator) -> torch.Tensor:
     outputs = recipe.model.head.outputs
     rows = nodes if recipe.model.head.pooling == "none" else graphs
-    if recipe.training.loss == "l1":
+    kind = LOSSES[recipe.training.loss].targets
+    if kind == "values":
         return torch.randn(rows, outputs, generator=generator)
-    if recipe.training.loss == "binary":
+    if kind == "labels":
         return torch.randint(2, (rows, outputs), generator=generator)
     return torch.arange(rows)[torch.randperm(rows, generator=generator)] % max(outputs, 2)

@@ -1,9 +1,12 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from ckgconv import RECIPES, InputError, recipe
+from ckgconv import CKGCN, RECIPES, InputError, recipe
+from ckgconv.nn.models import build_model
+from ckgconv.recipe import ModelRecipe
 from ckgconv.recipes import from_json, to_json, with_value
 
 
@@ -56,6 +59,53 @@ def test_any_value_can_be_set(assignment, path, value):
 def test_typos_are_refused(assignment, words):
     with pytest.raises(InputError, match=words):
         with_value(recipe("zinc"), assignment)
+
+
+def test_files_from_before_there_were_kinds_describe_a_ckgcn():
+    saved = Path(__file__).parents[1] / "results" / "zinc" / "recipe.json"
+    assert "kind" not in json.loads(saved.read_text())["model"]
+    assert from_json(saved.read_text(), str(saved)) == recipe("zinc")
+
+
+def test_a_kind_brings_its_own_values():
+    values = json.loads(to_json(recipe("zinc")))
+    assert values["model"]["kind"] == "ckgcn"
+    values["model"]["kind"] = "ckgnc"
+    with pytest.raises(InputError, match=r"There is no model 'ckgnc': did you mean ckgcn\?"):
+        from_json(json.dumps(values), "my.json")
+    with pytest.raises(InputError, match=r"model.kind cannot be set to 'gin' alone.*choose a recipe of that kind"):
+        with_value(recipe("zinc"), "model.kind=gin")
+    assert with_value(recipe("zinc"), "model.kind=ckgcn") == recipe("zinc")
+    with pytest.raises(InputError, match="no model 'gin'"):
+        build_model(replace(recipe("zinc").model, kind="gin"))
+    bare = ModelRecipe(
+        kind="ckgcn",
+        width=8,
+        node=recipe("zinc").model.node,
+        edge=recipe("zinc").model.edge,
+        head=recipe("zinc").model.head,
+    )
+    with pytest.raises(InputError, match="whose values are a CKGCNRecipe, not a ModelRecipe"):
+        build_model(bare)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"width": 0}, "width is 0: give at least 1"),
+        ({"blocks": 0}, "blocks is 0: give at least 1"),
+        ({"steps": 0}, "model.steps is 0: give at least 1"),
+        ({"dropout": "much"}, "dropout is 'much': give a number"),
+        ({"head": replace(recipe("zinc").model.head, outputs=0)}, "head.outputs is 0: give at least 1"),
+    ],
+)
+def test_a_network_refuses_what_no_network_can_have(changes, words):
+    with pytest.raises(InputError, match=words):
+        CKGCN(replace(recipe("zinc").model, **changes))
+
+
+def test_resistances_take_no_steps():
+    CKGCN(replace(recipe("zinc").model, encoding="rd", steps=0))
 
 
 def test_broken_files_are_refused():

@@ -3,8 +3,8 @@
     COORDINATES = Registry("pseudo-coordinate", "ckgconv.coordinates", {"rrwp": RRWP, …})
 
 The entries of this package stand in the dictionary. Others come from Python entry points of the registry's group: an
-installed package that declares `heat = "mypackage:HEAT"` under `[project.entry-points."ckgconv.coordinates"]` is found
-by the name `heat`, and imported only when that name is asked for. A name of this package cannot be replaced.
+installed package that declares `pagerank = "mypackage:PAGERANK"` under `[project.entry-points."ckgconv.coordinates"]`
+is found by that name, and imported only when it is asked for. A name of this package cannot be replaced.
 """
 
 from collections.abc import Iterator, Mapping
@@ -51,6 +51,10 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+    def check(self, name: str) -> None:
+        """Refuse a name without an entry, or whose entry cannot be imported."""
+        self[name]
 
     def _offered(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=self.group)}

@@ -105,6 +105,7 @@ OTHERS = [
     {"support": "sparse_global"},
     {"encoding": "spd"},
     {"encoding": "rd"},
+    {"encoding": "heat", "steps": 8},
     {"norm": "layer"},
     {"width": 136},
 ]

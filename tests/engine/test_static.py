@@ -34,6 +34,7 @@ CASES += [
     ("zinc", ("model.support=2",)),
     ("zinc", ("model.encoding=spd", "model.steps=5")),
     ("zinc", ("model.encoding=rd",)),
+    ("zinc", ("model.encoding=heat", "model.steps=5", "training.loss=huber")),
     ("pattern", ("model.encoding=pair_rwse", "model.support=1")),
     ("zinc", ("model.kernel.constraint=softmax", "model.norm=layer")),
     ("zinc", ("model.support=sparse_global", "model.steps=3")),

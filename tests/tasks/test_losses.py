@@ -52,19 +52,24 @@ def test_plain_losses():
 
 
 def test_every_recipe_names_a_loss():
-    assert {recipe(name).training.loss for name in RECIPES} == set(LOSSES)
+    assert {recipe(name).training.loss for name in RECIPES} == set(LOSSES) - {"huber"}
 
 
 def example(name, rows, seed):
     """Prediction [rows, T] and targets of the loss's kind."""
     generator = torch.Generator().manual_seed(seed)
-    outputs = {"weighted_binary": 1, "binary": 3, "l1": 2}.get(name, 5)
+    outputs = {"weighted_binary": 1, "binary": 3, "l1": 2, "huber": 2}.get(name, 5)
     prediction = torch.randn(rows, outputs, generator=generator)
-    if name == "l1":
+    if LOSSES[name].targets == "values":
         return prediction, torch.randn(rows, outputs, generator=generator)
     if name == "binary":
         return prediction, torch.randint(2, (rows, outputs), generator=generator)
     return prediction, torch.randint(max(outputs, 2), (rows,), generator=generator)
+
+
+def unknown(name):
+    """The target of a row that does not count."""
+    return torch.nan if LOSSES[name].targets == "values" else IGNORED
 
 
 def value_and_gradient(name, prediction, target):
@@ -79,7 +84,7 @@ def test_rows_that_do_not_count_are_as_if_left_out(name, rows, seed, share):
     prediction, target = example(name, rows, seed)
     counts = torch.rand(rows, generator=torch.Generator().manual_seed(seed + 1)) < share
     masked = target.clone()
-    masked[~counts] = torch.nan if name == "l1" else IGNORED
+    masked[~counts] = unknown(name)
     # Nothing of what they predict may show, not even NaN.
     spoiled = prediction.clone()
     spoiled[~counts] = torch.nan
@@ -97,7 +102,7 @@ def test_rows_that_do_not_count_are_as_if_left_out(name, rows, seed, share):
 @pytest.mark.parametrize("name", LOSSES)
 def test_shares_of_several_processes_add_up_where_rows_do_not_count(name):
     prediction, target = example(name, 12, seed=3)
-    target[::3] = torch.nan if name == "l1" else IGNORED
+    target[::3] = unknown(name)
     whole = LOSSES[name](prediction, target, one_process)
     halves = [(prediction[:7], target[:7]), (prediction[7:], target[7:])]
     sums, shares = [], []
@@ -122,7 +127,7 @@ def recorder(asked, sums):
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_have_static_shapes(name):
     prediction, target = example(name, 9, seed=0)
-    target[2] = torch.nan if name == "l1" else IGNORED
+    target[2] = unknown(name)
     # Fake tensors have no values: any shape or host value that depends on one raises.
     with FakeTensorMode(allow_non_fake_inputs=False) as mode:
         fake = [mode.from_tensor(value) for value in (prediction.requires_grad_(), target)]
@@ -134,6 +139,24 @@ def test_only_marks_the_rows_that_do_not_count():
     assert mask_targets(torch.tensor([3, 4]), counts, "cross_entropy").tolist() == [3, IGNORED]
     assert mask_targets(torch.tensor([[1, 0], [0, 1]]), counts, "binary").tolist() == [[1, 0], [IGNORED, IGNORED]]
     for target in (torch.tensor([-1.0, 4.0]), torch.tensor([-1, 4])):
-        marked = mask_targets(target, counts, "l1")
-        assert marked[0] == -1  # a value like any other
-        assert marked[1].isnan()
+        for loss in ("l1", "huber"):
+            marked = mask_targets(target, counts, loss)
+            assert marked[0] == -1  # a value like any other
+            assert marked[1].isnan()
+
+
+def test_what_a_person_reads():
+    prediction = torch.tensor([[2.0, -1.0], [0.0, 3.0]])
+    for name in ("l1", "huber"):
+        values, classes = LOSSES[name].outcome(prediction)
+        assert torch.equal(values, prediction)
+        assert classes is None
+    shares, classes = LOSSES["binary"].outcome(prediction)
+    torch.testing.assert_close(shares, prediction.sigmoid())
+    assert classes is None
+    shares, classes = LOSSES["cross_entropy"].outcome(prediction)
+    torch.testing.assert_close(shares.sum(-1), torch.ones(2))
+    assert classes.tolist() == [0, 1]
+    shares, classes = LOSSES["weighted_binary"].outcome(prediction[:, :1])
+    torch.testing.assert_close(shares, prediction[:, :1].sigmoid())
+    assert classes.tolist() == [1, 0]

@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from sklearn_free import average_precision, roc_area
@@ -48,6 +50,46 @@ def test_better_knows_the_direction():
     assert not better("mae", 2.0, 1.0)
     assert better("auroc", 2.0, 1.0)
     assert better("mae", 1.0, None)
+
+
+@pytest.mark.parametrize("name", ["mae", "r2"])
+def test_nan_is_never_better_and_a_number_always_is(name):
+    assert not better(name, math.nan, 1.0)
+    assert not better(name, math.nan, math.nan)
+    assert better(name, 1.0, math.nan)
+    assert better(name, math.nan, None)  # the first epoch, which any number replaces
+
+
+def test_rmse_is_the_root_of_the_mean_square_of_what_is_known():
+    prediction, target = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([[0.0, torch.nan], [torch.nan, 1.0]])
+    assert score("rmse", 2, prediction, target) == pytest.approx(math.sqrt((1 + 9) / 2))
+    assert score("rmse", 1, torch.full((5, 1), 2.0), torch.zeros(5)) == 2
+
+
+def test_r2_is_the_mean_over_the_outputs_of_the_variance_explained():
+    generator = torch.Generator().manual_seed(0)
+    # A mean this large would leave nothing of a difference of sums of squares.
+    target = 1e6 + torch.randn(20, 2, generator=generator, dtype=torch.float64) * torch.tensor([1.0, 5.0])
+    prediction = target + torch.randn(20, 2, generator=generator, dtype=torch.float64)
+    target[::5, 0] = torch.nan
+    expected = []
+    for column in range(2):
+        known = target[:, column].isfinite()
+        y, error = target[known, column], (target - prediction)[known, column]
+        expected.append(1 - float(error.square().sum() / (y - y.mean()).square().sum()))
+    assert score("r2", 2, prediction, target) == pytest.approx(sum(expected) / 2, rel=1e-9)
+    assert score("r2", 1, target[:, 1:], target[:, 1]) == 1
+    mean = target[:, 1:].mean().expand(20, 1)
+    assert score("r2", 1, mean, target[:, 1]) == pytest.approx(0, abs=1e-12)
+
+
+def test_r2_is_undefined_without_variance():
+    assert math.isnan(score("r2", 1, torch.zeros(1, 1), torch.ones(1)))
+    assert math.isnan(score("r2", 1, torch.zeros(4, 1), torch.ones(4)))
+    assert math.isnan(score("r2", 1, torch.zeros(3, 1), torch.tensor([1.0, torch.nan, torch.nan])))
+    # The other output is judged alone.
+    target = torch.tensor([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
+    assert score("r2", 2, target, target) == 1
 
 
 def test_target_scale():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ckgconv.engine.record import Record
 from ckgconv.files import write_whole
-from ckgconv.tasks.metrics import HIGHER_IS_BETTER
+from ckgconv.tasks.metrics import METRICS
 
 BARS = "▁▂▃▄▅▆▇█"
 # Characters of a curve in the terminal.
@@ -43,7 +43,8 @@ def draw_curve(record: Record, path: Path) -> None:
     axes.set_title(title)
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"loss, {metric}")
-    if not HIGHER_IS_BETTER[metric] and all(entry.train_loss > 0 and entry.val > 0 for entry in epochs):
+    falls = all(entry.train_loss > 0 and entry.val > 0 for entry in epochs)
+    if not METRICS[metric].higher_is_better and falls:
         # Errors fall by orders of magnitude, and most of the run is in the last of them.
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")

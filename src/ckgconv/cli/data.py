@@ -84,6 +84,8 @@ def statistics(data: PackedDataset) -> dict[str, int | float]:
 
 def _source(name: str, folder: Path) -> str:
     path = find(name, folder)
+    if path is None and CATALOGUE[name].load is not None:
+        return "read by its package"
     if path is None and CATALOGUE[name].seed is not None:
         return "generated here"
     if path is None:

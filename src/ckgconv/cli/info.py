@@ -9,6 +9,7 @@ from rich.table import Table
 
 from ckgconv.engine.recipe_file import named_or_saved
 from ckgconv.nn.models import build_model
+from ckgconv.recipe import ModelRecipe
 from ckgconv.recipes import RECIPES
 
 
@@ -24,10 +25,9 @@ def info(
         print(json.dumps({"recipe": chosen.name, "parameters": {"trainable": total, "by_component": components}}))
         return
     model = chosen.model
-    blocks = f"{model.blocks} blocks of " if hasattr(model, "blocks") else ""
     table = Table(
-        title=f"{chosen.name}: {blocks}width {model.width}, {model.encoding} with {model.steps} steps, "
-        f"{model.support} support",
+        title=f"{chosen.name}: {model.kind}, {_depth(model)}width {model.width}, {model.encoding} with {model.steps} "
+        f"steps, {model.support} support",
     )
     table.add_column("component")
     table.add_column("trainable parameters", justify="right")
@@ -36,3 +36,9 @@ def info(
     table.add_section()
     table.add_row("total", f"{total:,}")
     Console().print(table)
+
+
+def _depth(model: ModelRecipe) -> str:
+    """How many blocks, of a kind of model that counts them."""
+    blocks = getattr(model, "blocks", None)
+    return "" if blocks is None else f"{blocks} blocks of "

@@ -23,7 +23,7 @@ from ckgconv.files import valid_json
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.recipes import recipe, with_value
 from ckgconv.recipes.molecules import molecules
-from ckgconv.recipes.values import nearest
+from ckgconv.registry import nearest
 
 
 class Split(StrEnum):

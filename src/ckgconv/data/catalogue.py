@@ -2,13 +2,12 @@
 
 A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) comes first; ZINC-12k travels with the
 package; large-sbm is drawn whenever it is read; everything else is downloaded from its official source and packed into
-the data folder.
+the data folder. Installed packages add sets of their own, read by their own functions.
 """
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 
 import torch
@@ -20,6 +19,7 @@ from ckgconv.data.packed import PackedDataset, from_arrays, join, load_packed, r
 from ckgconv.data.superpixels import NEIGHBOURS, superpixel_edges
 from ckgconv.data.tables import load_table
 from ckgconv.recipe import DataRecipe
+from ckgconv.registry import Registry, nearest
 
 EMBEDDED = Path(__file__).with_name("zinc12k.npz")
 DATA_VARIABLE = "CKGCONV_DATA"
@@ -27,16 +27,21 @@ DATA_VARIABLE = "CKGCONV_DATA"
 
 @dataclass(frozen=True)
 class Entry:
-    """A named data set."""
+    """A named data set.
 
-    file: str
+    One that another package brings needs no more than a task and `load`, which is given the data folder, and reads,
+    draws or downloads.
+    """
+
+    file: str | None  # packed, in the data folder
     task: str
     generate: Callable[[int], PackedDataset] | None = None
     seed: int | None = None  # drawn with this seed where there is no file; None: downloaded
     pixel_scale: float | None = None  # superpixels: what stored pixel values are divided by
+    load: Callable[[Path], PackedDataset] | None = None  # reads the set, where there is no packed file
 
 
-CATALOGUE: dict[str, Entry] = {
+OURS: dict[str, Entry] = {
     "zinc": Entry("zinc12k.npz", "graph regression (penalised logP), MAE"),
     "zinc-full": Entry("zinc_full.npz", "graph regression (penalised logP), MAE"),
     "mnist": Entry("mnist_superpixels.npz", "10 digits per graph, accuracy", pixel_scale=1.0),
@@ -47,6 +52,7 @@ CATALOGUE: dict[str, Entry] = {
     "peptides-func": Entry("peptides_func.npz", "10 labels per graph, average precision"),
     "peptides-struct": Entry("peptides_struct.npz", "11 values per graph, MAE"),
 }
+CATALOGUE: Registry[Entry] = Registry("data set", "ckgconv.datasets", OURS)
 
 
 def data_folder(given: Path | None) -> Path:
@@ -66,23 +72,23 @@ def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
         return load_packed(path).limited(recipe.limit)
     if path.is_dir():
         return _folder(path).limited(recipe.limit)
-    near = get_close_matches(recipe.name, CATALOGUE, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(CATALOGUE)}, a .csv or a .npz file."
-    raise InputError(f"There is no data set {recipe.name!r}: {hint}")
+    hint = nearest(recipe.name, list(CATALOGUE))
+    raise InputError(f"There is no data set {recipe.name!r}: {hint} Or give a .csv, a .npz file or a folder of those.")
 
 
 def find(name: str, folder: Path) -> Path | None:
     """The packed file of a named data set, if there is one."""
-    there = folder / CATALOGUE[name].file
-    if there.exists():
-        return there
+    file = CATALOGUE[name].file
+    if file is not None and (folder / file).exists():
+        return folder / file
     return EMBEDDED if name == "zinc" else None
 
 
 def build(name: str, folder: Path, seed: int | None = None) -> Path:
     """Make the packed file of a named data set: generated from a seed where one is given, downloaded otherwise."""
-    require(name in CATALOGUE, f"There is no data set {name!r}: choose one of {', '.join(CATALOGUE)}.")
     entry = CATALOGUE[name]
+    if entry.file is None:
+        raise InputError(f"{name} has no packed file, its package reads it: there is nothing to build.")
     seed = entry.seed if seed is None else seed
     if seed is not None:
         require(entry.generate is not None, f"{name} is not a synthetic data set: build it without --generate.")
@@ -90,7 +96,7 @@ def build(name: str, folder: Path, seed: int | None = None) -> Path:
         dataset = entry.generate(seed)
     else:
         require(name != "zinc", "zinc travels with the package: there is nothing to build.")
-        dataset = download(name, folder)
+        dataset = download(name, folder) if entry.load is None else entry.load(folder)
     save_packed(dataset, folder / entry.file)
     return folder / entry.file
 
@@ -98,6 +104,8 @@ def build(name: str, folder: Path, seed: int | None = None) -> Path:
 def _named(recipe: DataRecipe, folder: Path) -> PackedDataset:
     entry = CATALOGUE[recipe.name]
     path = find(recipe.name, folder)
+    if path is None and entry.load is not None:
+        return entry.load(folder).limited(recipe.limit)
     if path is None and entry.generate is not None and entry.seed is not None:
         return entry.generate(entry.seed).limited(recipe.limit)
     if path is None:

@@ -5,13 +5,13 @@ from torch import Tensor
 
 from ckgconv.data import PackedDataset
 from ckgconv.engine.run import Run
-from ckgconv.tasks.metrics import Score
+from ckgconv.tasks.metrics import METRICS, Score
 from ckgconv.tasks.scaling import fitted
 
 
 def mean_predictor(run: Run) -> float | None:
-    """Its test MAE, in the units of the data; None where the metric is another or there is no test split."""
-    if run.record.metric != "mae":
+    """Its test metric, in the units of the data; None where targets are not values or there is no test split."""
+    if METRICS[run.record.metric].targets != "values":
         return None
     known = _targets(run.learner.data)
     if known is None:
@@ -25,7 +25,7 @@ def mean_predictor(run: Run) -> float | None:
 def majority_predictor(run: Run) -> float | None:
     """The test metric of the most frequent class; None where targets are not classes or there is no test split."""
     known = _targets(run.learner.data)
-    if run.record.metric not in ("accuracy", "sbm_accuracy") or known is None:
+    if METRICS[run.record.metric].targets != "classes" or known is None:
         return None
     train, test = known
     classes = max(run.model.outputs, 2)

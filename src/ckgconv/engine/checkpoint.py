@@ -72,7 +72,8 @@ def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         for moment, value in optimizer.state.get(parameter, {}).items():
-            tensors[f"optimizer.{moment}.{name}"] = torch.as_tensor(value)
+            if value is not None:  # a moment that does not exist before the first step
+                tensors[f"optimizer.{moment}.{name}"] = torch.as_tensor(value)
     return tensors
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from ckgconv.checks import InputError, require
-from ckgconv.recipes.values import convert, describe
+from ckgconv.recipe.values import convert, describe
 
 T = TypeVar("T")
 

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
 from ckgconv.data import PackedDataset
+from ckgconv.engine.optim import can_be_captured
 from ckgconv.graphs import GraphBatch, pack
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.ops import dispatch
@@ -42,6 +43,7 @@ class Learner:
         """Whether steps run as CUDA graphs: one process on a GPU, float32 parameters, memory for all pairs."""
         parameter, encoding = next(self.model.parameters()), self.model.encoding
         runs = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
+        runs = runs and can_be_captured(self.optimizer)
         return runs and encoding.keeps_edges and (encoding.walks_whole_graphs or self._pairs_fit())
 
     def _pairs_fit(self) -> bool:
@@ -98,7 +100,7 @@ class Learner:
         """This process's share of the loss of a batch."""
         target = self.scale.shrink(target) if self.recipe.scale_targets else target
         summing = all_reduce if self.fabric.world_size > 1 else one_process
-        return LOSSES[self.recipe.loss](prediction.to(wide(prediction)), target, summing)
+        return LOSSES[self.recipe.loss].of(self.recipe)(prediction.to(wide(prediction)), target, summing)
 
     def backward(self, loss: Tensor) -> None:
         """Gradients of the loss of the whole batch: they are averaged over processes, but shares of the loss add up."""

@@ -1,16 +1,18 @@
-"""Optimiser and learning rate of the published runs.
+"""Optimiser and learning rate of a run.
 
-AdamW on all parameters, gradient norm clipped, and a learning rate set once per epoch e:
+All parameters alike, gradient norm clipped, and a learning rate set once per epoch e:
 
     e < W:  10⁻⁷ + e (base - 10⁻⁷)/W          else:  min + ½ (base - min)(1 + cos(π (e - W)/(E - W)))
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import nn
 
 from ckgconv.backends.cuda.adamw.naive import Rates
+from ckgconv.engine.optimizers import OPTIMIZERS, adamw
 from ckgconv.ops import dispatch
 from ckgconv.recipe import TrainingRecipe
 
@@ -18,15 +20,22 @@ from ckgconv.recipe import TrainingRecipe
 START = 1e-7
 
 
-def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.AdamW:
-    """AdamW with the recipe's rate and decay on every parameter, biases and norms included."""
+def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer:
+    """The recipe's optimiser on every parameter, biases and norms included."""
     parameters = list(model.parameters())
-    if dispatch.uses_triton(parameters[0]):
+    make = OPTIMIZERS[recipe.optimizer]
+    if make is adamw and dispatch.uses_triton(parameters[0]):
         from ckgconv.backends.cuda.adamw.flat import FlatAdamW
 
         return FlatAdamW(parameters, Rates(recipe.clip_norm, recipe.weight_decay), recipe.learning_rate)
-    # One pass over each parameter and its moments; by default it is ten.
-    return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
+    return make(parameters, recipe)
+
+
+def can_be_captured(optimizer: Any) -> bool:
+    """Whether a CUDA graph can hold its update: others keep their learning rate on the host, where a graph would not
+    see it change.
+    """
+    return hasattr(getattr(optimizer, "optimizer", optimizer), "clipped_step")
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:

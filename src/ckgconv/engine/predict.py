@@ -11,6 +11,7 @@ from ckgconv.data.molecules import ATOM_SIZES, Featuriser
 from ckgconv.data.tables import pack_molecules, read_molecules
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.run import Run
+from ckgconv.tasks.losses import LOSSES
 
 ZINC_TYPES = (21,)
 
@@ -25,7 +26,7 @@ class Predictions:
 
 
 def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] = lambda count: None) -> Predictions:
-    """Predict molecules with a trained network: values in the units of the data, or probabilities of labels.
+    """Predict molecules with a trained network: values in the units of the data, or probabilities of labels or classes.
 
     `tick` hears how many rows are done.
     """
@@ -40,8 +41,7 @@ def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] 
         packed = pack_molecules([each for row in chosen if (each := molecules[row]) is not None])
         packed = packed.to(run.learner.fabric.device)
         batch = packed.batch(torch.arange(len(chosen), device=run.learner.fabric.device))
-        predicted = predict_batch(run.learner, batch)
-        predicted = predicted.sigmoid() if run.recipe.training.loss == "binary" else predicted
+        predicted, _ = LOSSES[run.recipe.training.loss].outcome(predict_batch(run.learner, batch))
         for row, value, embedding in zip(chosen, predicted, embed(run, batch), strict=True):
             values[row], embeddings[row] = value.tolist(), embedding.tolist()
         tick(len(chosen))

@@ -10,7 +10,7 @@ from ckgconv.data import PackedDataset
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.predict import embed
 from ckgconv.engine.run import Run
-from ckgconv.tasks.metrics import classes_of
+from ckgconv.tasks.losses import LOSSES
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,5 @@ def predict_packed(
         tick(len(graphs))
     graph, prediction = torch.cat(owners), torch.cat(predictions)
     node = torch.arange(len(graph)) - data.node_ptr.cpu()[graph] if per_node else None
-    values, classes = _outcome(run.recipe.training.loss, prediction)
+    values, classes = LOSSES[run.recipe.training.loss].outcome(prediction)
     return PackedPredictions(graph, node, values, classes, torch.cat(embeddings))
-
-
-def _outcome(loss: str, prediction: Tensor) -> tuple[Tensor, Tensor | None]:
-    """What a person reads: values, or probabilities and the most probable class."""
-    if loss == "l1":
-        return prediction, None
-    if loss == "binary":
-        return prediction.sigmoid(), None
-    probabilities = prediction.sigmoid() if prediction.shape[1] == 1 else prediction.softmax(-1)
-    return probabilities, classes_of(prediction)

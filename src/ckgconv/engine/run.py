@@ -20,6 +20,7 @@ from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset, load
 from ckgconv.engine import checkpoint
+from ckgconv.engine.check import check_run
 from ckgconv.engine.epoch import evaluate, train_epoch
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import forget_memory, peak_memory_mb
@@ -36,9 +37,8 @@ from ckgconv.files import write_text
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import check_recipe, to_json
 from ckgconv.recipes import recipe as recipe_of
-from ckgconv.recipes.limits import check_model, check_training
+from ckgconv.recipes import to_json
 from ckgconv.tasks.metrics import better
 from ckgconv.tasks.scaling import TargetScale, fitted, unscaled
 
@@ -153,9 +153,7 @@ def _opened(folder: Path, device: str, precision: str | None, data_of: Callable[
 
 
 def _check_settings(recipe: Recipe, seed: int) -> None:
-    check_recipe(recipe)
-    check_training(recipe.training)
-    check_model(recipe.model)
+    check_run(recipe)
     require(0 <= seed <= LARGEST_SEED, f"The seed is {seed}: give a number from 0 to {LARGEST_SEED}.")
 
 

@@ -23,7 +23,7 @@ from ckgconv.nn.head import make_head
 from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.stem import NodeStem, PairStem
 from ckgconv.ops.precision import without_autocast
-from ckgconv.recipe import ModelRecipe
+from ckgconv.recipe import CKGCNRecipe
 
 
 class CKGCN(GraphModel):
@@ -44,11 +44,11 @@ class CKGCN(GraphModel):
         torch.Size([1, 1])
     """
 
-    Recipe = ModelRecipe
-    recipe: ModelRecipe
+    Recipe = CKGCNRecipe
+    recipe: CKGCNRecipe
     blocks: Sequence[CKGConvBlock]
 
-    def __init__(self, recipe: ModelRecipe, kernels: Sequence[nn.Module] | None = None) -> None:
+    def __init__(self, recipe: CKGCNRecipe, kernels: Sequence[nn.Module] | None = None) -> None:
         super().__init__(recipe)
         self.node_stem = NodeStem(self.encoding.node_channels, recipe.width, recipe.combine)
         self.pair_stem = PairStem(
@@ -114,7 +114,7 @@ class CKGCN(GraphModel):
         return {name: count_parameters(parts) for name, parts in components.items()}
 
 
-def grouped_kernel(recipe: ModelRecipe) -> Kernel:
+def grouped_kernel(recipe: CKGCNRecipe) -> Kernel:
     """The kernels of all blocks of a recipe."""
     return Kernel(
         recipe.width,
@@ -128,7 +128,7 @@ def grouped_kernel(recipe: ModelRecipe) -> Kernel:
     )
 
 
-def conv_block(recipe: ModelRecipe) -> CKGConvBlock:
+def conv_block(recipe: CKGCNRecipe) -> CKGConvBlock:
     """One block of a recipe."""
     convolution = KernelConvolution(
         Depthwise(recipe.width), recipe.width, degree_scaler=recipe.degree_scaler == "output"

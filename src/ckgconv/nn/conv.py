@@ -20,7 +20,7 @@ from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
 from ckgconv.nn.norm import NormName, WeightedBatchNorm
 from ckgconv.nn.stem import PairStem
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
-from ckgconv.pairs import Encoding, EncodingName, Support, collate
+from ckgconv.pairs import Encoding, Support, collate
 from ckgconv.registry import nearest
 
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm, WeightedBatchNorm)
@@ -93,8 +93,8 @@ class CKGConv(nn.Module):
     Args:
         in_channels: width of x.
         out_channels: width of the result.
-        pe: pseudo-coordinates, "rrwp", "spd", "rd" or "pair_rwse".
-        steps: random-walk steps ("rrwp": I, M … M^steps); largest distance for "spd"; unused by "rd".
+        pe: pseudo-coordinates, "rrwp", "spd", "rd", "pair_rwse", "heat" or another name of `COORDINATES`.
+        steps: random-walk steps ("rrwp": I, M … M^steps); largest distance for "spd"; times for "heat"; unused by "rd".
         support: "global", "sparse_global" (the same numbers without forming n² pairs; "rrwp" only), or k hops.
         edge_dim: width of `edge_attr`, None where edges carry none.
         kernel: any module from coordinates [P, C] to `kernel_channels` [P, ·], in place of the MLP kernel. It
@@ -121,7 +121,7 @@ class CKGConv(nn.Module):
         self,
         in_channels: int,
         out_channels: int,
-        pe: EncodingName = "rrwp",
+        pe: str = "rrwp",
         steps: int = 8,
         support: Support = "global",
         edge_dim: int | None = None,
@@ -259,7 +259,7 @@ class GivenKernel(nn.Module):
         self.couples_rows = any(isinstance(part, BATCH_NORMS) for part in module.modules())
         if encoding.support == "sparse_global":
             self._check_alone()
-        self.rescales = encoding.name == "rrwp"
+        self.rescales = encoding.coordinate.rescaled
         self.injection = DegreeInjection(encoding.channels) if inject_degree else None
         self.module = module
 

@@ -1,9 +1,9 @@
-"""Coordinates of a pair → channels a kernel can read, one module per encoding.
+"""Coordinates of a pair → channels a kernel can read, one module per `reading` of a pseudo-coordinate.
 
-    rrwp       γ BN(|supp(i)| P_ij) + β                         C channels, to be projected
-    pair_rwse  P_ij                                             C channels, to be projected
-    spd        T[P_ij], a learned table                         D channels
-    rd         Gaussian basis g_c(P_ij); infinite: one vector   D channels
+    normalised  γ BN(|supp(i)| P_ij) + β                         C channels, to be projected
+    raw         P_ij                                             C channels, to be projected
+    table       T[P_ij], a learned table                         D channels
+    gaussian    Gaussian basis g_c(P_ij); infinite: one vector   D channels
 
 Legend: R rows (P stored pairs, then zero rows), C coordinate channels, D width.
 """
@@ -33,13 +33,14 @@ class CoordinateEncoder(nn.Module):
 
 
 class RandomWalkEncoder(CoordinateEncoder):
-    """γ BN(|supp(i)| P_ij) + β; with `inject_degree`, P̂ (Eq. 8) in place of P."""
+    """γ BN(|supp(i)| P_ij) + β; with `inject_degree`, P̂ (Eq. 8) in place of P; without `rescales`, P_ij as it is."""
 
     embeds = False
 
-    def __init__(self, channels: int, initial_scale: float, inject_degree: bool) -> None:
+    def __init__(self, channels: int, initial_scale: float, inject_degree: bool, rescales: bool = True) -> None:
         super().__init__()
         self.channels = channels
+        self.rescales = rescales
         self.injection = DegreeInjection(channels) if inject_degree else None
         self.norm = WeightedBatchNorm(channels, initial_scale=initial_scale, skewed=True)
 
@@ -53,7 +54,7 @@ class RandomWalkEncoder(CoordinateEncoder):
 
     def scaled(self, pairs: Pairs, degree: Tensor) -> Tensor:
         """What the norm reads, [R, C]."""
-        coordinates = rescaled(pairs)
+        coordinates = rescaled(pairs) if self.rescales else pairs.coordinates
         return coordinates if self.injection is None else self.injection(coordinates, degree, pairs)
 
 
@@ -130,15 +131,18 @@ def rescaled(pairs: Pairs) -> Tensor:
 def check_injection(encoding: Encoding, inject_degree: bool) -> None:
     """Eq. 8 is a statement about random walks."""
     require(
-        not inject_degree or encoding.name == "rrwp",
+        not inject_degree or encoding.coordinate.walk_powers,
         f"Degrees are injected into random-walk coordinates, not into {encoding.name!r}: choose 'rrwp'.",
     )
 
 
 def coordinate_encoder(encoding: Encoding, width: int, initial_scale: float, inject_degree: bool) -> CoordinateEncoder:
-    """The module of an encoding's name."""
-    if encoding.name == "rrwp":
-        return RandomWalkEncoder(encoding.channels, initial_scale, inject_degree)
-    if encoding.name == "pair_rwse":
-        return PairRWSEEncoder(encoding.channels)
-    return ShortestPathEncoder(encoding.steps, width) if encoding.name == "spd" else ResistanceEncoder(width)
+    """The module of the way in which an encoding's coordinates are read."""
+    coordinate = encoding.coordinate
+    if coordinate.reading == "normalised":
+        return RandomWalkEncoder(encoding.channels, initial_scale, inject_degree, coordinate.rescaled)
+    if coordinate.reading == "table":
+        return ShortestPathEncoder(encoding.steps, width)
+    if coordinate.reading == "gaussian":
+        return ResistanceEncoder(width)
+    return PairRWSEEncoder(encoding.channels)

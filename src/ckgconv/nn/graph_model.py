@@ -25,11 +25,10 @@ from ckgconv.graphs import GraphBatch
 from ckgconv.nn.encoders import AttributeEncoder, attribute_encoder
 from ckgconv.nn.head import Pool
 from ckgconv.ops.precision import without_autocast
-from ckgconv.pairs import Encoding, collate
+from ckgconv.pairs import collate, encoding_of
 from ckgconv.recipe import ModelRecipe
 from ckgconv.recipe import Recipe as NamedRecipe
-from ckgconv.recipes import check_recipe
-from ckgconv.recipes.limits import check_model
+from ckgconv.recipe.values import check_recipe
 
 
 class GraphModel(nn.Module):
@@ -51,9 +50,8 @@ class GraphModel(nn.Module):
     def __init__(self, recipe: ModelRecipe) -> None:
         super().__init__()
         check_recipe(recipe)
-        check_model(recipe)
         self.recipe = recipe
-        self.encoding = Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
+        self.encoding = encoding_of(recipe)
         node_encoder = attribute_encoder(recipe.node, recipe.width)
         require(node_encoder is not None, "node.kind is 'none': a network needs node features, choose another.")
         assert node_encoder is not None
@@ -65,10 +63,16 @@ class GraphModel(nn.Module):
     def from_recipe(cls, recipe: str | NamedRecipe | ModelRecipe) -> Self:
         """The model of a recipe, or of a recipe's name ("zinc", "mnist", …)."""
         if isinstance(recipe, str):
+            # Named recipes know the models, so they come after them: the one import against the order of rooms.
             from ckgconv.recipes import recipe as recipe_of
 
             recipe = recipe_of(recipe)
-        return cls(recipe.model if isinstance(recipe, NamedRecipe) else recipe)
+        model = recipe.model if isinstance(recipe, NamedRecipe) else recipe
+        require(
+            isinstance(model, cls.Recipe),
+            f"The recipe is one of kind {model.kind!r}, not of {cls.__name__}: build it with that kind's class.",
+        )
+        return cls(model)
 
     def node_states(self, batch: GraphBatch) -> Tensor:
         """[N, D] features of every node behind the last layer."""

@@ -1,5 +1,6 @@
 """Models by the kind that a recipe names."""
 
+from ckgconv.checks import require
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.recipe import ModelRecipe
@@ -9,5 +10,16 @@ MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", {"ckgcn
 
 
 def build_model(recipe: ModelRecipe) -> GraphModel:
-    """The model of a recipe's kind, with parameters as they start."""
-    return MODELS[getattr(recipe, "kind", "ckgcn")](recipe)
+    """The network of a recipe's kind, with parameters drawn by torch's generator."""
+    check_kind(recipe)
+    return MODELS[recipe.kind].from_recipe(recipe)
+
+
+def check_kind(recipe: ModelRecipe) -> None:
+    """Refuse a kind that does not exist, or that reads other values than this recipe has."""
+    wanted = MODELS[recipe.kind].Recipe
+    require(
+        isinstance(recipe, wanted),
+        f"model.kind is {recipe.kind!r}, whose values are a {wanted.__name__}, not a {type(recipe).__name__}: choose a "
+        f"recipe of that kind.",
+    )

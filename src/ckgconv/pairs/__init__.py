@@ -1,16 +1,16 @@
 """Coordinates → CSR support: global, k-hop, given, and the sparse global form."""
 
 from ckgconv.pairs.collate import collate
-from ckgconv.pairs.encode import Encoding, EncodingName, Support
+from ckgconv.pairs.encode import Encoding, Support, encoding_of
 from ckgconv.pairs.support import given_support, global_support, hop_support, row_of
 from ckgconv.pe import UNREACHABLE
 
 __all__ = [
     "UNREACHABLE",
     "Encoding",
-    "EncodingName",
     "Support",
     "collate",
+    "encoding_of",
     "given_support",
     "global_support",
     "hop_support",

@@ -1,14 +1,15 @@
-"""A named encoding and a support → pairs and node part: the one place where their names are resolved.
+"""A pseudo-coordinate and a support → pairs and node part: what every model is given.
 
 encoding   pair values                          node part
 rrwp       [I, M, …, M^steps]_ij                its diagonal, without I
 spd        hop distance, clipped at `steps`     RWSE of `node_steps`
 rd         effective resistance                 RWSE of `node_steps`
 pair_rwse  RWSE(i) ‖ RWSE(j) of `steps`         RWSE of `node_steps`
+heat       [e^(-tL)]_ij at `steps` times        its diagonal
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -17,27 +18,31 @@ from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
 from ckgconv.pairs.memory import check_memory
 from ckgconv.pairs.support import global_support, hop_support
-from ckgconv.pe import diagonal, pair_rwse, rd, rrwp, rwse, sparse_rrwp, sparse_rwse, spd
+from ckgconv.pe import COORDINATES, PseudoCoordinate, rwse, sparse_rwse
 from ckgconv.pe.layout import LARGEST_PADDED
+from ckgconv.recipe import ModelRecipe
 
-EncodingName = Literal["rrwp", "spd", "rd", "pair_rwse"]
 Support = Literal["global", "sparse_global"] | int
+
+
+def encoding_of(recipe: ModelRecipe) -> "Encoding":
+    """The encoding that a model's recipe names."""
+    least = COORDINATES[recipe.encoding].least_steps
+    require(recipe.steps >= least, f"model.steps is {recipe.steps}: give at least {least}.")
+    return Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
 
 
 @dataclass(frozen=True)
 class Encoding:
     """What to compute for a batch of graphs before a network sees it."""
 
-    name: EncodingName
+    name: str  # of COORDINATES
     steps: int
     node_steps: int
     support: Support
 
     def __post_init__(self) -> None:
-        require(
-            self.name in get_args(EncodingName),
-            f"The encoding is {self.name!r}: choose one of {', '.join(get_args(EncodingName))}.",
-        )
+        coordinate = self.coordinate  # a sentence where there is none of that name
         require(self.steps >= 0, f"steps is {self.steps}: give 0 or more.")
         require(self.node_steps >= 0, f"node_steps is {self.node_steps}: give 0 or more.")
         require(
@@ -45,21 +50,24 @@ class Encoding:
             f"The support is {self.support!r}: choose 'global', 'sparse_global' or a number of hops.",
         )
         require(
-            self.support != "sparse_global" or self.name == "rrwp",
+            self.support != "sparse_global" or coordinate.sparse is not None,
             f"The sparse global support needs coordinates that are zero between far nodes; {self.name!r} has "
             f"none: choose encoding 'rrwp', support 'global' or a number of hops.",
         )
 
     @property
+    def coordinate(self) -> PseudoCoordinate:
+        return COORDINATES[self.name]
+
+    @property
     def source(self) -> str:
         """What a transform of `ckgconv.pe` writes when it precomputes this encoding."""
-        names = {"rrwp": f"rrwp {self.steps} published", "rd": "rd"}
-        return names.get(self.name, f"{self.name} {self.steps}")
+        return self.coordinate.source.format(name=self.name, steps=self.steps)
 
     @property
     def walks_whole_graphs(self) -> bool:
         """Whether pairs and coordinates of a batch can be computed in fixed shapes, without looking at the graphs."""
-        return self.name == "rrwp" and self.support == "global"
+        return self.coordinate.walk_powers and self.support == "global"
 
     @property
     def keeps_edges(self) -> bool:
@@ -79,27 +87,25 @@ class Encoding:
     @property
     def channels(self) -> int:
         """C, the number of coordinate channels of a pair."""
-        return {"rrwp": self.steps + 1, "spd": 1, "rd": 1, "pair_rwse": 2 * self.steps}[self.name]
+        return self.coordinate.channels(self.steps)
 
     @property
     def node_channels(self) -> int:
         """K, the number of channels of the node part."""
-        return self.steps if self.name == "rrwp" else self.node_steps
+        return self.coordinate.node_channels(self.steps, self.node_steps)
 
     def coordinates(self, graphs: PackedGraphs, dtype: torch.dtype) -> Coordinates:
-        if self.name == "rrwp" and self._walks_sparsely(graphs):
-            return sparse_rrwp(graphs, self.steps, dtype=dtype)
-        check_memory(graphs, self.channels, dtype, self.name in ("spd", "rd"), self._way_out())
-        if self.name == "rrwp":
-            return rrwp(graphs, self.steps, dtype=dtype)
-        if self.name == "spd":
-            return spd(graphs, self.steps)
-        return rd(graphs, dtype) if self.name == "rd" else pair_rwse(graphs, self.steps, dtype)
+        """P on all pairs, or on those that the support can store where the others are zero."""
+        coordinate = self.coordinate
+        if coordinate.sparse is not None and self._walks_sparsely(graphs):
+            return coordinate.sparse(graphs, self.steps, dtype)
+        check_memory(graphs, self.channels, dtype, coordinate.cell_bytes(dtype), self._way_out())
+        return coordinate.values(graphs, self.steps, dtype)
 
     def node_part(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Tensor:
         """[N, K] return probabilities."""
-        if self.name == "rrwp":
-            return diagonal(coordinates)
+        if self.coordinate.diagonal_skips is not None:
+            return self.coordinate.diagonal(coordinates)
         walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
         return walk(graphs, self.node_steps, dtype)
 
@@ -110,7 +116,7 @@ class Encoding:
 
     def _way_out(self) -> str:
         """What to do where all pairs are too many."""
-        if self.name != "rrwp":
+        if self.coordinate.sparse is None:
             return "choose encoding 'rrwp' with support 'sparse_global' or a number of hops"
         if self.support == "global":
             return "choose support 'sparse_global' (the same numbers) or a number of hops"

@@ -3,8 +3,8 @@
     bytes ≈ P (3 · 8 + 2 C s) + G n² m
 
 P pairs with three columns of indices and, while they are joined, two copies of C coordinates of s bytes; G padded
-matrices of n² cells with m bytes each: three copies of a walk M, or eight float64 matrices for distances. This is what
-the coordinates need alone; a network that trains on them needs several times as much.
+matrices of n² cells with m bytes each: three copies of a walk M, or eight float64 matrices for distances and heat.
+This is what the coordinates need alone; a network that trains on them needs several times as much.
 
 Legend: G graphs, N nodes, n nodes of the largest graph, P = Σ n_g² pairs, C coordinate channels.
 """
@@ -22,10 +22,9 @@ SMALL = 2**31
 GIGABYTE = 1e9
 
 
-def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, distances: bool, remedy: str) -> None:
-    """Refuse graphs whose pairs cannot be stored; `distances`: SPD or RD, not walks; `remedy`: what to do."""
-    size = dtype.itemsize
-    per_pair, per_cell = 3 * 8 + 2 * channels * size, 8 * 8 if distances else 3 * size
+def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_cell: int, remedy: str) -> None:
+    """Refuse graphs whose pairs cannot be stored; `per_cell`: bytes m; `remedy`: what to do."""
+    per_pair = 3 * 8 + 2 * channels * dtype.itemsize
     nodes, count = graphs.num_nodes, graphs.num_graphs
     # Every graph has a node, so this is as large as one can be.
     widest = nodes - count + 1

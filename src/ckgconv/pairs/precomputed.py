@@ -30,7 +30,7 @@ def precomputed(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: tor
     every = int((graphs.sizes**2).sum())
     complete = receiver.shape[0] == every
     require(
-        complete or (encoding.support != "global" and encoding.name == "rrwp"),
+        complete or (encoding.support != "global" and encoding.coordinate.sparse is not None),
         f"pair_index holds {receiver.shape[0]} pairs, not all {every}: precompute with a dense transform, or choose "
         f"encoding 'rrwp' with support 'sparse_global' or a number of hops.",
     )
@@ -52,13 +52,13 @@ def precomputed_node_part(data: Data, graphs: PackedGraphs, encoding: Encoding, 
 
 def check_pairs(pairs: Pairs, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> None:
     """Refuse a support that was built for other graphs, another encoding or another precision."""
-    channels = (None,) if encoding.name == "spd" else (None, encoding.channels)
+    channels = (None,) if encoding.coordinate.whole_numbers else (None, encoding.channels)
     check_shape("pairs.coordinates", pairs.coordinates, channels, "encode with the layer's pe and steps.")
     require(
         torch.equal(pairs.node_graph, graphs.node_graph),
         "pairs belongs to other graphs than x: build the support from the same edge_index and batch.",
     )
-    if encoding.name == "spd":
+    if encoding.coordinate.whole_numbers:
         _check_distances("pairs.coordinates", pairs.coordinates, encoding.steps)
     else:
         require(
@@ -68,13 +68,13 @@ def check_pairs(pairs: Pairs, graphs: PackedGraphs, encoding: Encoding, dtype: t
 
 
 def _checked_values(values: Tensor, rows: int, encoding: Encoding, dtype: torch.dtype) -> Tensor:
-    if encoding.name == "spd":
-        check_shape("pair_encoding", values, (rows,), "precompute with AddSPD.")
+    remedy = f"precompute with the transform of encoding {encoding.name!r} and the model's steps."
+    if encoding.coordinate.whole_numbers:
+        check_shape("pair_encoding", values, (rows,), remedy)
         _check_distances("pair_encoding", values, encoding.steps)
         return values
-    remedy = f"precompute with the transform of encoding {encoding.name!r} and the model's steps."
     check_shape("pair_encoding", values, (rows, encoding.channels), remedy)
-    if encoding.name != "rd":  # infinite between components
+    if not encoding.coordinate.may_be_infinite:
         check_finite("pair_encoding", values)
     return values.to(dtype)
 

@@ -1,19 +1,35 @@
 """Graph → pseudo-coordinates: no parameters, any device."""
 
-from ckgconv.pe.distances import UNREACHABLE, pairs_within, rd, spd
-from ckgconv.pe.rrwp import diagonal, rrwp, sparse_rrwp
-from ckgconv.pe.rwse import pair_rwse, rwse, sparse_pair_rwse, sparse_rwse
-from ckgconv.pe.transforms import AddPairRWSE, AddRD, AddRRWP, AddRWSE, AddSparseRRWP, AddSPD
+from ckgconv.pe.coordinate import PseudoCoordinate
+from ckgconv.pe.distances import RD, SPD, UNREACHABLE, pairs_within, rd, spd
+from ckgconv.pe.heat import HEAT, heat
+from ckgconv.pe.rrwp import RRWP, diagonal, rrwp, sparse_rrwp
+from ckgconv.pe.rwse import PAIR_RWSE, pair_rwse, rwse, sparse_pair_rwse, sparse_rwse
+from ckgconv.pe.transforms import AddHeat, AddPairRWSE, AddRD, AddRRWP, AddRWSE, AddSparseRRWP, AddSPD
+from ckgconv.registry import Registry
+
+OURS = {
+    "rrwp": RRWP,
+    "spd": SPD,
+    "rd": RD,
+    "pair_rwse": PAIR_RWSE,
+    "heat": HEAT,
+}
+COORDINATES: Registry[PseudoCoordinate] = Registry("pseudo-coordinate", "ckgconv.coordinates", OURS)
 
 __all__ = [
+    "COORDINATES",
     "UNREACHABLE",
+    "AddHeat",
     "AddPairRWSE",
     "AddRD",
     "AddRRWP",
     "AddRWSE",
     "AddSPD",
     "AddSparseRRWP",
+    "PseudoCoordinate",
     "diagonal",
+    "heat",
     "pair_rwse",
     "pairs_within",
     "rd",

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.layout import PairReader, adjacency, sparse_adjacency
 from ckgconv.pe.sparse import identity, sparse_matrix
 from ckgconv.pe.walk import working_dtype
@@ -101,3 +102,20 @@ def _closure(matrix: Tensor) -> Tensor:
         if bool((wider == (reached > 0)).all()):
             return wider
         reached = wider
+
+
+# Eight float64 matrices stand for what both hold at once.
+SPD = PseudoCoordinate(
+    values=lambda graphs, steps, dtype: spd(graphs, steps),
+    channels=lambda steps: 1,
+    reading="table",
+    bytes_per_cell=8 * 8,
+)
+RD = PseudoCoordinate(
+    values=lambda graphs, steps, dtype: rd(graphs, dtype),
+    channels=lambda steps: 1,
+    reading="gaussian",
+    least_steps=0,
+    bytes_per_cell=8 * 8,
+    source="{name}",
+)

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.layout import PairReader
 from ckgconv.pe.sparse import identity
 from ckgconv.pe.walk import powers, sparse_transition, transition, working_dtype
@@ -84,3 +85,15 @@ def highest_power(steps: int, counting: Counting) -> int:
     order = steps if counting == "published" else steps - 1
     require(order >= 0, f"steps is {steps} with counting {counting!r}: no channel is left, give more steps.")
     return order
+
+
+RRWP = PseudoCoordinate(
+    values=lambda graphs, steps, dtype: rrwp(graphs, steps, dtype=dtype),
+    channels=lambda steps: steps + 1,
+    reading="normalised",
+    sparse=lambda graphs, steps, dtype: sparse_rrwp(graphs, steps, dtype=dtype),
+    rescaled=True,
+    walk_powers=True,
+    diagonal_skips=1,  # I is one on every diagonal
+    source="{name} {steps} published",
+)

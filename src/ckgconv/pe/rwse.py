@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.distances import pairs_within
 from ckgconv.pe.layout import all_pairs, read_nodes
 from ckgconv.pe.sparse import SparseMatrix
@@ -50,3 +51,6 @@ def sparse_pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None
 def _diagonal(matrix: SparseMatrix) -> Tensor:
     on_diagonal = matrix.row == matrix.column
     return matrix.values.new_zeros(matrix.size).index_put((matrix.row[on_diagonal],), matrix.values[on_diagonal])
+
+
+PAIR_RWSE = PseudoCoordinate(values=pair_rwse, channels=lambda steps: 2 * steps, reading="raw")

@@ -16,6 +16,7 @@ from torch_geometric.transforms import BaseTransform
 
 from ckgconv.graphs import Coordinates, PackedGraphs, pack
 from ckgconv.pe.distances import rd, spd
+from ckgconv.pe.heat import HEAT, heat
 from ckgconv.pe.layout import LARGEST_PADDED
 from ckgconv.pe.rrwp import Counting, diagonal, rrwp, sparse_rrwp
 from ckgconv.pe.rwse import pair_rwse, rwse, sparse_rwse
@@ -45,6 +46,21 @@ class AddSparseRRWP(AddRRWP):
 
     def encode(self, graphs: PackedGraphs) -> Coordinates:
         return sparse_rrwp(graphs, self.steps, self.counting)
+
+
+class AddHeat(BaseTransform):  # type: ignore[misc]
+    """Heat kernel of every pair at `steps` times, and its diagonal."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+
+    def forward(self, data: Data) -> Data:
+        coordinates = heat(packed(data), self.steps)
+        data.node_encoding = HEAT.diagonal(coordinates)
+        return write(data, coordinates, f"heat {self.steps}")
+
+    def __repr__(self) -> str:
+        return f"AddHeat(steps={self.steps})"
 
 
 class AddRWSE(BaseTransform):  # type: ignore[misc]

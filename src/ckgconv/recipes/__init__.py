@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from ckgconv.checks import InputError
 from ckgconv.recipe import Recipe
+from ckgconv.recipe.values import check_recipe
 from ckgconv.recipes import molecules, nodes, paper
-from ckgconv.recipes.values import check_recipe, from_json, nearest, to_json, with_value
+from ckgconv.recipes.values import from_json, to_json, with_value
+from ckgconv.registry import Registry
 
-RECIPES: dict[str, Callable[[], Recipe]] = {
+OURS: dict[str, Callable[[], Recipe]] = {
     "zinc": paper.zinc,
     "mnist": paper.mnist,
     "cifar10": paper.cifar10,
@@ -22,13 +23,12 @@ RECIPES: dict[str, Callable[[], Recipe]] = {
     "cluster-printed": paper.cluster_printed,
     "peptides-func-printed": paper.peptides_func_printed,
 }
+RECIPES: Registry[Callable[[], Recipe]] = Registry("recipe", "ckgconv.recipes", OURS)
 
 
 def recipe(name: str) -> Recipe:
     """The recipe of that name; a sentence with the nearest one where there is none."""
-    if name in RECIPES:
-        return RECIPES[name]()
-    raise InputError(f"There is no recipe {name!r}: {nearest(name, list(RECIPES))}")
+    return RECIPES[name]()
 
 
 __all__ = ["RECIPES", "check_recipe", "from_json", "recipe", "to_json", "with_value"]

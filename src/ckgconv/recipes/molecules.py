@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from ckgconv.recipe import DataRecipe, HeadRecipe, KernelRecipe, ModelRecipe, Recipe, TrainingRecipe
+from ckgconv.recipe import CKGCNRecipe, DataRecipe, HeadRecipe, KernelRecipe, Recipe, TrainingRecipe
 from ckgconv.recipes.paper import MOLECULE_ATOMS, MOLECULE_BONDS, zinc
+from ckgconv.recipes.variant import changed
 
 
 def molecules(data: DataRecipe, classification: bool = False) -> Recipe:
@@ -11,7 +12,7 @@ def molecules(data: DataRecipe, classification: bool = False) -> Recipe:
     return Recipe(
         name="molecules",
         data=data,
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=48,
             blocks=4,
             node=MOLECULE_ATOMS,
@@ -34,12 +35,9 @@ def molecules(data: DataRecipe, classification: bool = False) -> Recipe:
 
 def zinc_demo() -> Recipe:
     """A small CKGCN with three-hop support that learns ZINC-12k on two CPU cores in a few minutes."""
-    recipe = zinc()
+    recipe = changed(zinc(), {"dropout": 0.1}, width=32, blocks=4, steps=8, support=3)
     return replace(
         recipe,
         name="zinc-demo",
-        model=replace(
-            recipe.model, width=32, blocks=4, steps=8, support=3, kernel=replace(recipe.model.kernel, dropout=0.1)
-        ),
         training=replace(recipe.training, epochs=10, warmup_epochs=0, batch_size=64, learning_rate=2e-3),
     )

@@ -1,6 +1,6 @@
 """Recipes for nodes of one large graph."""
 
-from ckgconv.recipe import AttributeRecipe, DataRecipe, HeadRecipe, KernelRecipe, ModelRecipe, Recipe, TrainingRecipe
+from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, DataRecipe, HeadRecipe, KernelRecipe, Recipe, TrainingRecipe
 
 
 def large_sbm() -> Recipe:
@@ -12,7 +12,7 @@ def large_sbm() -> Recipe:
     return Recipe(
         name="large-sbm",
         data=DataRecipe("large-sbm"),
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=16,
             blocks=2,
             node=AttributeRecipe("linear", (6,)),

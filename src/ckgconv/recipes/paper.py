@@ -5,7 +5,8 @@ Where the printed table differs from the released configuration, a variant `…_
 
 from dataclasses import replace
 
-from ckgconv.recipe import AttributeRecipe, DataRecipe, HeadRecipe, KernelRecipe, ModelRecipe, Recipe, TrainingRecipe
+from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, DataRecipe, HeadRecipe, KernelRecipe, Recipe, TrainingRecipe
+from ckgconv.recipes.variant import changed
 
 # The nine atom and three bond columns of the molecular property benchmarks.
 MOLECULE_ATOMS = AttributeRecipe("molecule", (119, 5, 12, 12, 10, 6, 6, 2, 2))
@@ -18,7 +19,7 @@ def zinc() -> Recipe:
         name="zinc",
         paper_test=(0.059, 0.003),
         data=DataRecipe("zinc"),
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=64,
             blocks=10,
             node=AttributeRecipe("types", (21,)),
@@ -33,8 +34,7 @@ def zinc() -> Recipe:
 
 def zinc_concatenate() -> Recipe:
     """ZINC with the literal concatenation of attributes and encodings in the stem."""
-    recipe = zinc()
-    return replace(recipe, name="zinc-concatenate", model=replace(recipe.model, combine="concatenate"))
+    return replace(changed(zinc(), combine="concatenate"), name="zinc-concatenate")
 
 
 def mnist() -> Recipe:
@@ -43,7 +43,7 @@ def mnist() -> Recipe:
         name="mnist",
         paper_test=(0.98423, 0.00155),
         data=DataRecipe("mnist"),
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=48,
             blocks=4,
             node=AttributeRecipe("linear", (3,)),
@@ -63,7 +63,7 @@ def cifar10() -> Recipe:
         name="cifar10",
         paper_test=(0.72785, 0.00436),
         data=DataRecipe("cifar10"),
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=56,
             blocks=3,
             node=AttributeRecipe("linear", (5,)),
@@ -79,9 +79,7 @@ def cifar10() -> Recipe:
 
 def cifar10_printed() -> Recipe:
     """CIFAR10 with the MLP dropout of the printed table."""
-    recipe = cifar10()
-    kernel = replace(recipe.model.kernel, mlp_dropout=0.0)
-    return replace(recipe, name="cifar10-printed", model=replace(recipe.model, kernel=kernel))
+    return replace(changed(cifar10(), {"mlp_dropout": 0.0}), name="cifar10-printed")
 
 
 def pattern() -> Recipe:
@@ -90,7 +88,7 @@ def pattern() -> Recipe:
         name="pattern",
         paper_test=(0.88661, 0.00143),
         data=DataRecipe("pattern"),
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=64,
             blocks=10,
             node=AttributeRecipe("linear", (3,)),
@@ -109,7 +107,7 @@ def cluster() -> Recipe:
         name="cluster",
         paper_test=(0.79003, 0.00140),
         data=DataRecipe("cluster"),
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=54,
             blocks=16,
             node=AttributeRecipe("linear", (7,)),
@@ -125,9 +123,7 @@ def cluster() -> Recipe:
 
 def cluster_printed() -> Recipe:
     """CLUSTER with the dropouts of the printed table."""
-    recipe = cluster()
-    kernel = replace(recipe.model.kernel, dropout=0.5, mlp_dropout=0.5)
-    return replace(recipe, name="cluster-printed", model=replace(recipe.model, dropout=0.01, kernel=kernel))
+    return replace(changed(cluster(), {"dropout": 0.5, "mlp_dropout": 0.5}, dropout=0.01), name="cluster-printed")
 
 
 def peptides_func() -> Recipe:
@@ -136,7 +132,7 @@ def peptides_func() -> Recipe:
         name="peptides-func",
         paper_test=(0.6952, 0.0068),
         data=DataRecipe("peptides-func"),
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=96,
             blocks=4,
             node=MOLECULE_ATOMS,
@@ -164,7 +160,7 @@ def peptides_struct() -> Recipe:
         name="peptides-struct",
         paper_test=(0.2477, 0.0018),
         data=DataRecipe("peptides-struct"),
-        model=ModelRecipe(
+        model=CKGCNRecipe(
             width=96,
             blocks=4,
             node=MOLECULE_ATOMS,

@@ -1,25 +1,23 @@
-"""Recipes as JSON, and single values of them as text: strict in both, so that a typo is never ignored.
+"""Recipes as JSON, and single values of them as text.
 
 model.width=32      one value of `--set`, by the path of its field
+
+The group `model` is read by the dataclass of its `kind`; files from before there were kinds describe a CKGCN.
 """
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass, replace
-from difflib import get_close_matches
-from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import asdict, is_dataclass, replace
+from typing import Any
 
 from ckgconv.checks import InputError
-from ckgconv.recipe import Recipe
+from ckgconv.nn.models import MODELS
+from ckgconv.recipe import CKGCNRecipe, ModelRecipe, Recipe
+from ckgconv.recipe.values import check_recipe, convert, kinds_of
+from ckgconv.registry import nearest
 
-PLAIN: dict[type, tuple[type, ...]] = {
-    int: (int,),
-    float: (int, float),
-    bool: (bool,),
-    str: (str,),
-    NoneType: (NoneType,),
-}
+# The path of the one value that cannot be changed alone: the others of its group depend on it.
+KIND = "model.kind"
 
 
 def to_json(recipe: Recipe) -> str:
@@ -33,7 +31,7 @@ def from_json(text: str, where: str) -> Recipe:
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{where} is not JSON ({error}): give a recipe.json that a run has written.") from error
-    read: Recipe = convert(values, Recipe, where)
+    read: Recipe = convert(values, Recipe, where, {ModelRecipe: _model_recipe(values)})
     return read
 
 
@@ -46,92 +44,37 @@ def with_value(recipe: Recipe, assignment: str) -> Recipe:
         value = json.loads(text)
     except json.JSONDecodeError:
         value = text
+    if path == KIND and value != recipe.model.kind:
+        raise InputError(
+            f"{KIND} cannot be set to {value!r} alone, since each kind of model has values of its own: choose a recipe "
+            f"of that kind instead of {recipe.name!r}."
+        )
     changed: Recipe = _changed(recipe, path.split("."), value, path)
     return changed
 
 
-def check_recipe(recipe: Any) -> None:
-    """Refuse a recipe, or part of one, whose values are not of their declared kinds."""
-    convert(asdict(recipe), type(recipe), "recipe")
-
-
-def convert(value: Any, kind: Any, where: str) -> Any:
-    """`value` as read from JSON, as an instance of the annotated `kind`."""
-    if is_dataclass(kind):
-        return _dataclass(value, kind, where)
-    origin, choices = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return _one_of(value, choices, where)
-    if origin is tuple and isinstance(value, list | tuple):
-        return tuple(convert(item, choices[0], f"{where}[{place}]") for place, item in enumerate(value))
-    if origin is Literal and value in choices:
-        return value
-    plain: tuple[type, ...] = PLAIN.get(kind, ())
-    if isinstance(value, bool) and kind is not bool:
-        plain = ()
-    if type(value) in plain:
-        return float(value) if kind is float else value
-    raise InputError(f"{where} is {value!r}: give {describe(kind)}.")
-
-
-def describe(kind: Any) -> str:
-    """What a value may be, in words."""
-    origin, choices = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return "one of " + ", ".join(str(choice) for choice in choices)
-    if origin in (Union, UnionType):
-        return " or ".join(describe(choice) for choice in choices)
-    if origin is tuple:
-        return f"a list of {describe(choices[0])}"
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "null"}
-    return words.get(kind, "a group of values")
-
-
-def nearest(name: str, names: list[str], prefix: str = "") -> str:
-    """A hint at the end of a refusal."""
-    near = get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean {prefix}{near[0]}?"
-    return "choose one of " + ", ".join(prefix + each for each in names) + "."
-
-
-def _dataclass(value: Any, kind: Any, where: str) -> Any:
-    if not isinstance(value, Mapping):
-        raise InputError(f"{where} is {value!r}: give a group of values.")
-    kinds = get_type_hints(kind)
-    names = [field.name for field in fields(kind)]
-    for name in value:
-        if name not in names:
-            raise InputError(f"{where} has no value {name!r}: {nearest(name, names)}")
-    try:
-        return kind(**{name: convert(item, kinds[name], f"{where}.{name}") for name, item in value.items()})
-    except TypeError as error:
-        missing = [name for name in names if name not in value]
-        raise InputError(f"{where} lacks {', '.join(missing)}: give a whole recipe.") from error
-
-
-def _one_of(value: Any, choices: tuple[Any, ...], where: str) -> Any:
-    for choice in choices:
-        try:
-            return convert(value, choice, where)
-        except InputError:
-            continue
-    raise InputError(f"{where} is {value!r}: give {' or '.join(describe(choice) for choice in choices)}.")
+def _model_recipe(values: Any) -> type[ModelRecipe]:
+    """The dataclass of the kind that a file names; what else may be wrong with it, `convert` says."""
+    model = values.get("model") if isinstance(values, Mapping) else None
+    kind = model.get("kind", CKGCNRecipe.kind) if isinstance(model, Mapping) else CKGCNRecipe.kind
+    return MODELS[str(kind)].Recipe
 
 
 def _changed(part: Any, path: list[str], value: Any, whole: str) -> Any:
     name, *rest = path
-    names = [field.name for field in fields(part)]
+    kinds = kinds_of(type(part))
     prefix = whole.removesuffix(".".join(path))
-    if name not in names:
-        raise InputError(f"{whole} is no value of a recipe: {nearest(name, names, prefix)}")
+    if name not in kinds:
+        raise InputError(f"{whole} is no value of a recipe: {nearest(name, list(kinds), prefix)}")
     current = getattr(part, name)
     if rest:
         if not is_dataclass(current):
             raise InputError(f"{whole} is no value of a recipe: {prefix}{name} has no parts.")
         return replace(part, **{name: _changed(current, rest, value, whole)})
-    kind = get_type_hints(type(part))[name]
-    if is_dataclass(kind):
-        inside = nearest("", [field.name for field in fields(kind)], f"{whole}.")
+    if is_dataclass(current):
+        inside = nearest("", list(kinds_of(type(current))), f"{whole}.")
         raise InputError(f"{whole} is a group of values: {inside}")
-    return replace(part, **{name: convert(value, kind, whole)})
+    return replace(part, **{name: convert(value, kinds[name], whole)})
+
+
+__all__ = ["check_recipe", "from_json", "nearest", "to_json", "with_value"]

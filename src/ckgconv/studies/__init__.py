@@ -5,7 +5,7 @@ To add one: write `studies/NAME.py` with a function `(Options) -> Report`, and e
 """
 
 from ckgconv.checks import InputError
-from ckgconv.recipes.values import nearest
+from ckgconv.registry import nearest
 from ckgconv.studies import ablations
 from ckgconv.studies.edge_detection import edge_detection
 from ckgconv.studies.expressiveness import expressiveness

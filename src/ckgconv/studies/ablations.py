@@ -9,24 +9,16 @@ degree          scaler behind the convolution (Eq. 7), inside the coordinates (E
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from statistics import mean
-from typing import Any
 
-from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe
+from ckgconv.recipes.variant import changed
 from ckgconv.studies.grid import Outcome, Published, Variant, best_of, grid_report, plus_minus, run_grid, told_apart
 from ckgconv.studies.report import Options, Report
 
 READS = ("seeds", "epochs", "device", "precision", "keep", "workers", "data_dir")
 # Widths that bring each number of blocks to the paper's parameter count.
 DEPTH_WIDTHS = {0: 88, 1: 72, 2: 64}
-
-
-def changed(base: Recipe, kernel: dict[str, Any] | None = None, **model: Any) -> Recipe:
-    """A recipe with other values in its model or kernel."""
-    inner = replace(base.model.kernel, **(kernel or {}))
-    return replace(base, model=replace(base.model, kernel=inner, **model))
 
 
 def support(options: Options) -> Report:

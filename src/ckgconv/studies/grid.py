@@ -28,9 +28,14 @@ from ckgconv.recipe import Recipe
 from ckgconv.studies.report import Cell, Options, Origin, Report, new_figure
 from ckgconv.studies.side_by_side import side_by_side
 from ckgconv.studies.t_test import sample, t_test
-from ckgconv.tasks.metrics import HIGHER_IS_BETTER
+from ckgconv.tasks.metrics import METRICS
 
 SEEDS = (0, 1, 2, 3)
+# Values that recipes have had since: left out where they change nothing, so that runs kept before are still found.
+LATER: dict[str, list[tuple[str, object]]] = {
+    "model": [("kind", "ckgcn")],
+    "training": [("optimizer", "adamw"), ("momentum", 0.9), ("huber_delta", 1.0)],
+}
 # Probability below which two variants are told apart.
 SIGNIFICANT = 0.05
 
@@ -143,7 +148,10 @@ def finished_record(folder: Path) -> Record | None:
 
 def digest(recipe: Recipe) -> str:
     """Eight letters that stand for all values of a recipe."""
-    return sha256(json.dumps(asdict(recipe), sort_keys=True).encode()).hexdigest()[:8]
+    values = asdict(recipe)
+    for group, later in LATER.items():
+        values[group] = {name: value for name, value in values[group].items() if (name, value) not in later}
+    return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def shortened(recipe: Recipe, epochs: int | None) -> Recipe:
@@ -200,7 +208,7 @@ def plus_minus(values: Sequence[float]) -> str:
 def best_of(outcomes: Sequence[Outcome]) -> Outcome:
     """The variant with the best mean test metric."""
     metric = outcomes[0].variant.recipe.training.metric
-    sign = 1 if HIGHER_IS_BETTER[metric] else -1
+    sign = 1 if METRICS[metric].higher_is_better else -1
     return max(outcomes, key=lambda outcome: sign * mean(outcome.tests))
 
 
@@ -229,7 +237,7 @@ def probability(outcome: Outcome, reference: Outcome) -> float | None:
     if outcome is reference or min(len(one), len(other)) < 2 or len({*one}) == len({*other}) == 1:
         return None
     metric = outcome.variant.recipe.training.metric
-    return round(t_test(sample(one), sample(other), HIGHER_IS_BETTER[metric]).two_sided, 3)
+    return round(t_test(sample(one), sample(other), METRICS[metric].higher_is_better).two_sided, 3)
 
 
 def _summary(record: Record) -> dict[str, Any]:

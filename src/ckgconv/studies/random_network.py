@@ -22,7 +22,7 @@ from ckgconv.data.packed import PackedDataset
 from ckgconv.nn import CKGCN
 from ckgconv.nn.coordinates import ResistanceEncoder
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe
+from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, HeadRecipe
 from ckgconv.studies.oracle import LONGEST, STEPS, Separated
 
 DistanceName = Literal["SPD", "RD", "RRWP"]
@@ -48,14 +48,14 @@ class Measured:
         return (self.difference > MARGIN * self.noise).numpy()
 
 
-def network_recipe(distance: DistanceName, width: int, outputs: int = OUTPUTS) -> ModelRecipe:
+def network_recipe(distance: DistanceName, width: int, outputs: int = OUTPUTS) -> CKGCNRecipe:
     """A CKGCN that sees nothing but its distance.
 
     Nodes and edges carry no attributes, and M_ii = 0, the one return probability beside SPD and RD, says nothing. The
     degree is no more than the distance knows by SPD (how many are at distance 1) and by RRWP (M_ij = 1/d_i); a
     resistance does not tell which nodes are neighbours, so there the degree scaler is left out.
     """
-    return ModelRecipe(
+    return CKGCNRecipe(
         width=width,
         blocks=BLOCKS,
         node=AttributeRecipe("constant"),

@@ -9,7 +9,7 @@ from ckgconv.studies.outcomes import Outcomes, read_outcomes
 from ckgconv.studies.printed import CLAIMS, PAPER_RUNS, Claim
 from ckgconv.studies.report import Cell, Options, Report, new_figure
 from ckgconv.studies.t_test import Sample, TTest, sample, t_test
-from ckgconv.tasks.metrics import HIGHER_IS_BETTER
+from ckgconv.tasks.metrics import METRICS
 
 # The paper's level of significance.
 LEVEL = 0.05
@@ -101,7 +101,7 @@ def compared_runs(options: Options) -> Report:
     ours = read_outcomes(options.runs)
     theirs = read_outcomes(options.against) if options.against else None
     other, other_name = the_other_side(ours, theirs)
-    higher = HIGHER_IS_BETTER[ours.metric]
+    higher = METRICS[ours.metric].higher_is_better
     sides = [(ours.recipe, sample(ours.values)), (other_name, other)]
     (better_name, better), (worse_name, worse) = sorted(sides, key=lambda side: side[1].mean, reverse=higher)
     test = t_test(better, worse, higher)

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from ckgconv.data.expressiveness import GraphPairs
 from ckgconv.data.packed import PackedDataset
 from ckgconv.nn import CKGCN
-from ckgconv.recipe import AttributeRecipe, HeadRecipe, ModelRecipe
+from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, HeadRecipe
 from ckgconv.studies.random_network import DistanceName, Measured, freeze_statistics, measure, network_recipe
 
 WIDTH = 16
@@ -26,7 +26,7 @@ EXP_TEST = 0.2  # share of the pairs
 SAMPLE = 100
 
 
-def classifier_recipe(distance: DistanceName, labels: int, node_types: int = 0) -> ModelRecipe:
+def classifier_recipe(distance: DistanceName, labels: int, node_types: int = 0) -> CKGCNRecipe:
     """Mean pooling, from the published initial values; nodes have types or are all alike."""
     model = network_recipe(distance, WIDTH)
     return replace(
@@ -37,7 +37,7 @@ def classifier_recipe(distance: DistanceName, labels: int, node_types: int = 0) 
     )
 
 
-def trained_accuracy(recipe: ModelRecipe, data: PackedDataset, epochs: int, seed: int) -> float:
+def trained_accuracy(recipe: CKGCNRecipe, data: PackedDataset, epochs: int, seed: int) -> float:
     """Test accuracy (%) after the last epoch.
 
     The norms then take the statistics of training graphs anew instead of running ones: where all nodes start alike, a

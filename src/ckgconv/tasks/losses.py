@@ -5,6 +5,7 @@
     weighted_cross_entropy   Σ w_y CE / Σ w_y,  w_c = (V - V_c)/V of the batch, 0 for an absent class
     weighted_binary          1/V Σ w_y BCE,     the same weights, divided by V
     binary                   mean over graphs and labels
+    huber                    square for small errors, straight for large ones (`huber`)
 
 A target of NaN, or a class or label of -1, does not count: value and gradients are those without its row, and both are
 zero where no row counts. Shapes never depend on how many count and nothing is read back to the host, so that a captured
@@ -15,7 +16,6 @@ Legend: M rows (graphs, or V nodes), T outputs.
 """
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -23,17 +23,9 @@ from torch.nn import functional as F
 
 from ckgconv.ops.mean_absolute_error import mean_absolute_error
 from ckgconv.ops.mean_absolute_error.naive import known_difference
-
-# The class or label of a row that does not count; a value that does not count is NaN.
-IGNORED = -1
-
-Total = Callable[[Tensor], Tensor]
-Loss = Callable[[Tensor, Tensor, Total], Tensor]
-
-
-def one_process(value: Tensor) -> Tensor:
-    """The total over one process."""
-    return value
+from ckgconv.registry import Registry
+from ckgconv.tasks.huber import HUBER
+from ckgconv.tasks.task import IGNORED, BoundLoss, Loss, Total, one_process
 
 
 def l1(prediction: Tensor, target: Tensor, total: Total = one_process) -> Tensor:
@@ -83,7 +75,7 @@ def mask_targets(target: Tensor, counts: Tensor, loss: str) -> Tensor:
 
     A regression of whole numbers becomes one of values, since -1 may be one of them.
     """
-    if loss == "l1" and not target.is_floating_point():
+    if LOSSES[loss].targets == "values" and not target.is_floating_point():
         target = target.double()
     nothing = math.nan if target.is_floating_point() else IGNORED
     return target.where(counts.view(-1, *[1] * (target.dim() - 1)), nothing)
@@ -113,10 +105,14 @@ def _at_least_one(count: Tensor) -> Tensor:
     return count.clamp(min=1)
 
 
-LOSSES: dict[str, Loss] = {
-    "l1": l1,
-    "cross_entropy": cross_entropy,
-    "weighted_cross_entropy": weighted_cross_entropy,
-    "weighted_binary": weighted_binary,
-    "binary": binary,
+OURS = {
+    "l1": Loss(l1, "values"),
+    "cross_entropy": Loss(cross_entropy, "classes"),
+    "weighted_cross_entropy": Loss(weighted_cross_entropy, "classes"),
+    "weighted_binary": Loss(weighted_binary, "classes"),
+    "binary": Loss(binary, "labels"),
+    "huber": HUBER,
 }
+LOSSES: Registry[Loss] = Registry("loss", "ckgconv.losses", OURS)
+
+__all__ = ["IGNORED", "LOSSES", "BoundLoss", "Loss", "Total", "mask_targets", "one_process"]

@@ -5,17 +5,19 @@
     sbm_accuracy        mean over the classes of the share of their nodes found, not plain accuracy
     average_precision   unweighted mean over the labels
     auroc               unweighted mean over the labels
+    rmse                √ mean (ŷ - y)² over known targets
+    r2                  share of the variance explained, mean over the outputs
 
 Legend: M rows, T outputs.
 """
 
 import math
 import warnings
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torchmetrics import MeanAbsoluteError, Metric
+from torchmetrics import MeanAbsoluteError
+from torchmetrics import Metric as Collector
 from torchmetrics.classification import (
     BinaryAUROC,
     BinaryAveragePrecision,
@@ -25,15 +27,10 @@ from torchmetrics.classification import (
     MultilabelAveragePrecision,
 )
 
-from ckgconv.tasks.losses import IGNORED
-
-HIGHER_IS_BETTER = {
-    "mae": False,
-    "accuracy": True,
-    "sbm_accuracy": True,
-    "average_precision": True,
-    "auroc": True,
-}
+from ckgconv.registry import Registry
+from ckgconv.tasks.r2 import R2_SCORE
+from ckgconv.tasks.rmse import RMSE
+from ckgconv.tasks.task import IGNORED, Metric
 
 
 class Score:
@@ -43,58 +40,59 @@ class Score:
     """
 
     def __init__(self, name: str, outputs: int, device: torch.device) -> None:
-        self.name = name
+        self.metric = METRICS[name]
         # Sums in float64: the order of batches must not show.
-        self.metric: Metric = METRICS[name](outputs).set_dtype(torch.float64).to(device)
+        self.collected = self.metric.make(outputs).set_dtype(torch.float64).to(device)
 
     def update(self, prediction: Tensor, target: Tensor) -> None:
-        if self.name == "mae":
-            target = target.reshape(prediction.shape)
-            known = target.isfinite()
-            self.metric.update(prediction[known], target[known])
-        elif self.name in ("accuracy", "sbm_accuracy"):
-            self.metric.update(classes_of(prediction), target)
-        else:
-            labels = target.reshape(prediction.shape).nan_to_num(IGNORED).long()
-            # Probabilities: of logits the library decides batch by batch whether they are some already.
-            shares = prediction.sigmoid()
-            single = prediction.shape[1] == 1
-            self.metric.update(*((values.squeeze(-1) if single else values) for values in (shares, labels)))
+        self.metric.update(self.collected, prediction, target)
 
     def compute(self) -> float:
-        """The value over everything seen; NaN where the labels do not define it, as with one class alone."""
+        """The value over everything seen; NaN where the targets do not define it, as with one class alone."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                return float(self.metric.compute())
+                return float(self.collected.compute())
             except (IndexError, ValueError):
                 return math.nan
 
 
 def better(name: str, one: float, other: float | None) -> bool:
-    """Whether the metric value `one` improves on `other`."""
-    if other is None or other != other:
+    """Whether the metric value `one` improves on `other`; NaN improves on nothing, and any number on NaN."""
+    if other is None:
         return True
-    return one > other if HIGHER_IS_BETTER[name] else one < other
+    if math.isnan(one) or math.isnan(other):
+        return not math.isnan(one)
+    return one > other if METRICS[name].higher_is_better else one < other
 
 
-def classes_of(prediction: Tensor) -> Tensor:
-    """The predicted class: the largest logit, or the sign of a single one."""
-    return (prediction.squeeze(-1) > 0).long() if prediction.shape[1] == 1 else prediction.argmax(-1)
+def _accuracy(outputs: int) -> Collector:
+    return MulticlassAccuracy(max(outputs, 2), average="micro", ignore_index=IGNORED)
 
 
-METRICS: dict[str, Callable[[int], Metric]] = {
-    "mae": lambda outputs: MeanAbsoluteError(),
-    "accuracy": lambda outputs: MulticlassAccuracy(max(outputs, 2), average="micro", ignore_index=IGNORED),
-    "sbm_accuracy": lambda outputs: MulticlassRecall(max(outputs, 2), average="macro", ignore_index=IGNORED),
-    "average_precision": lambda outputs: (
-        BinaryAveragePrecision(ignore_index=IGNORED)
-        if outputs == 1
-        else MultilabelAveragePrecision(outputs, average="macro", ignore_index=IGNORED)
-    ),
-    "auroc": lambda outputs: (
-        BinaryAUROC(ignore_index=IGNORED)
-        if outputs == 1
-        else MultilabelAUROC(outputs, average="macro", ignore_index=IGNORED)
-    ),
+def _mean_recall(outputs: int) -> Collector:
+    return MulticlassRecall(max(outputs, 2), average="macro", ignore_index=IGNORED)
+
+
+def _average_precision(outputs: int) -> Collector:
+    if outputs == 1:
+        return BinaryAveragePrecision(ignore_index=IGNORED)
+    return MultilabelAveragePrecision(outputs, average="macro", ignore_index=IGNORED)
+
+
+def _auroc(outputs: int) -> Collector:
+    if outputs == 1:
+        return BinaryAUROC(ignore_index=IGNORED)
+    return MultilabelAUROC(outputs, average="macro", ignore_index=IGNORED)
+
+
+OURS = {
+    "mae": Metric(lambda outputs: MeanAbsoluteError(), "values", higher_is_better=False),
+    "accuracy": Metric(_accuracy, "classes", higher_is_better=True),
+    "sbm_accuracy": Metric(_mean_recall, "classes", higher_is_better=True),
+    "average_precision": Metric(_average_precision, "labels", higher_is_better=True),
+    "auroc": Metric(_auroc, "labels", higher_is_better=True),
+    "rmse": RMSE,
+    "r2": R2_SCORE,
 }
+METRICS: Registry[Metric] = Registry("metric", "ckgconv.metrics", OURS)

@@ -112,7 +112,7 @@ def padded_batch(
         pairs, edge_row = _gathered(stored, nodes, edges, numbers, capacity, dtype)
         if encoding.support == "sparse_global":
             pairs = _with_zero_rows(pairs, stored, nodes, numbers)
-        elif encoding.name == "rrwp":
+        elif encoding.coordinate.rescaled:
             pairs = _with_rescaled(pairs)
         node_encoding = stored.node_encoding[nodes.row].to(dtype)
     batch = GraphBatch(

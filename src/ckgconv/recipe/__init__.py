@@ -1,7 +1,14 @@
-"""What a run is, as frozen dataclasses without behaviour. Variants are made with `dataclasses.replace`."""
+"""What a run is, as frozen dataclasses without behaviour. Variants are made with `dataclasses.replace`.
+
+Names of encodings, losses, metrics, optimisers and kinds of models are plain texts here; each is looked up in the
+registry of the package that knows it (`COORDINATES`, `LOSSES`, `METRICS`, `OPTIMIZERS`, `MODELS`), which installed
+packages can extend.
+"""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+from ckgconv.recipe.limits import AtLeast, Count, LessThan, NotNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -49,47 +56,61 @@ class HeadRecipe:
 
     kind: Literal["pyramid", "normalised"]
     pooling: Literal["sum", "mean", "none"]
-    layers: int
-    outputs: int
+    layers: Count
+    outputs: Count
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelRecipe:
-    """A CKGCN."""
+    """What every model has: features of one width, an encoding with its support, a head.
 
-    width: int
-    blocks: int
+    Each kind of model has a subclass of its own, the class attribute `Recipe` of its entry in `MODELS`.
+    """
+
+    kind: str  # of MODELS
+    width: Count
     node: AttributeRecipe
     edge: AttributeRecipe
     head: HeadRecipe
-    kernel: KernelRecipe = KernelRecipe()
-    encoding: Literal["rrwp", "spd", "rd", "pair_rwse"] = "rrwp"
+    encoding: str = "rrwp"  # of COORDINATES
     steps: int = 21
-    node_steps: int = 20  # steps of RWSE beside spd, rd and pair_rwse; rrwp brings its own diagonal
+    node_steps: int = 20  # steps of RWSE, where the encoding does not bring its own diagonal
     support: Literal["global", "sparse_global"] | int = "global"
+    position_channels: int = 0  # superpixels: coordinates of each node
+
+
+@dataclass(frozen=True, kw_only=True)
+class CKGCNRecipe(ModelRecipe):
+    """A CKGCN."""
+
+    kind: str = "ckgcn"
+    blocks: Count
+    kernel: KernelRecipe = KernelRecipe()
     dropout: float = 0.0
     norm: Literal["batch", "layer"] = "batch"
     degree_scaler: Literal["output", "coordinates", "none"] = "output"
     combine: Literal["sum", "concatenate"] = "sum"
     coordinate_scale: float = 0.1  # where γ of the normalised coordinates starts
-    position_channels: int = 0  # superpixels: coordinates of each node
 
 
 @dataclass(frozen=True)
 class TrainingRecipe:
     """Optimiser, schedule, loss, metric."""
 
-    loss: Literal["l1", "cross_entropy", "weighted_cross_entropy", "weighted_binary", "binary"]
-    metric: Literal["mae", "accuracy", "sbm_accuracy", "average_precision", "auroc"]
-    epochs: int
-    warmup_epochs: int
-    batch_size: int
-    learning_rate: float = 1e-3
-    min_learning_rate: float = 1e-4
-    weight_decay: float = 1e-5
-    clip_norm: float = 1.0
+    loss: str  # of LOSSES
+    metric: str  # of METRICS
+    epochs: Count
+    warmup_epochs: Annotated[int, AtLeast(0)]
+    batch_size: Count
+    learning_rate: Positive = 1e-3
+    min_learning_rate: NotNegative = 1e-4
+    weight_decay: NotNegative = 1e-5
+    clip_norm: Positive = 1.0
     scale_targets: bool = False  # train on (y - mean) / s.d. of the training split; metrics stay in the user's units
     patience: int | None = None  # stop after so many epochs without a better validation metric
+    optimizer: str = "adamw"  # of OPTIMIZERS
+    momentum: Annotated[float, AtLeast(0), LessThan(1)] = 0.9  # of SGD
+    huber_delta: Positive = 1.0  # where the Huber loss turns from square to straight, in the units it is trained in
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,101 @@
+"""Plain values ↔ dataclasses, by the annotations of their fields: strict, so that a typo is never ignored."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from ckgconv.checks import InputError
+from ckgconv.registry import nearest
+
+PLAIN: dict[type, tuple[type, ...]] = {
+    int: (int,),
+    float: (int, float),
+    bool: (bool,),
+    str: (str,),
+    NoneType: (NoneType,),
+}
+# Which subclass stands where a dataclass is declared, such as the recipe of a kind of model.
+Chosen = Mapping[type, type]
+
+
+def check_recipe(recipe: Any, where: str = "recipe") -> None:
+    """Refuse a recipe, or part of one, whose values are not of their declared kinds or outside their bounds."""
+    for field, kind in kinds_of(type(recipe)).items():
+        value, place = getattr(recipe, field), f"{where}.{field}"
+        if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, kind):
+            check_recipe(value, place)
+        else:
+            convert(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value, kind, place)
+
+
+def kinds_of(part: type) -> dict[str, Any]:
+    """Annotation of each field of a dataclass."""
+    hints = get_type_hints(part, include_extras=True)
+    return {field.name: hints[field.name] for field in fields(part)}
+
+
+def convert(value: Any, kind: Any, where: str, chosen: Chosen | None = None) -> Any:
+    """`value` as read from JSON, as an instance of the annotated `kind`."""
+    if is_dataclass(kind) and isinstance(kind, type):
+        return _dataclass(value, (chosen or {}).get(kind, kind), where, chosen)
+    origin, choices = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _within(convert(value, choices[0], where), choices[1:], where)
+    if origin in (Union, UnionType):
+        return _one_of(value, choices, where)
+    if origin is tuple and isinstance(value, list | tuple):
+        return tuple(convert(item, choices[0], f"{where}[{place}]") for place, item in enumerate(value))
+    if origin is Literal and value in choices:
+        return value
+    plain: tuple[type, ...] = PLAIN.get(kind, ())
+    if isinstance(value, bool) and kind is not bool:
+        plain = ()
+    if type(value) in plain:
+        return float(value) if kind is float else value
+    raise InputError(f"{where} is {value!r}: give {describe(kind)}.")
+
+
+def describe(kind: Any) -> str:
+    """What a value may be, in words."""
+    origin, choices = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return describe(choices[0])
+    if origin is Literal:
+        return "one of " + ", ".join(str(choice) for choice in choices)
+    if origin in (Union, UnionType):
+        return " or ".join(describe(choice) for choice in choices)
+    if origin is tuple:
+        return f"a list of {describe(choices[0])}"
+    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "null"}
+    return words.get(kind, "a group of values")
+
+
+def _within(value: Any, limits: tuple[Any, ...], where: str) -> Any:
+    for limit in limits:
+        if not limit.admits(value):
+            raise InputError(f"{where} is {value:g}: give {limit}.")
+    return value
+
+
+def _dataclass(value: Any, kind: Any, where: str, chosen: Chosen | None) -> Any:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where} is {value!r}: give a group of values.")
+    kinds = kinds_of(kind)
+    for name in value:
+        if name not in kinds:
+            raise InputError(f"{where} has no value {name!r}: {nearest(name, list(kinds))}")
+    try:
+        return kind(**{name: convert(item, kinds[name], f"{where}.{name}", chosen) for name, item in value.items()})
+    except TypeError as error:
+        missing = [name for name in kinds if name not in value]
+        raise InputError(f"{where} lacks {', '.join(missing)}: give a whole recipe.") from error
+
+
+def _one_of(value: Any, choices: tuple[Any, ...], where: str) -> Any:
+    for choice in choices:
+        try:
+            return convert(value, choice, where)
+        except InputError:
+            continue
+    raise InputError(f"{where} is {value!r}: give {' or '.join(describe(choice) for choice in choices)}.")

@@ -1,0 +1,24 @@
+"""Huber loss: the square of a small error, the size of a large one, so that outliers pull no harder than others.
+
+    huber_δ(r) = ½ r²  where |r| ≤ δ,  δ (|r| - ½ δ)  elsewhere;   the mean over known targets of r = ŷ - y
+
+δ is `training.huber_delta`, in the units the network is trained in: standard deviations where targets are scaled.
+
+Legend: M rows (graphs or nodes), T outputs.
+"""
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from ckgconv.tasks.task import Loss, Total, one_process
+
+
+def huber(prediction: Tensor, target: Tensor, total: Total = one_process, huber_delta: float = 1.0) -> Tensor:
+    """[M, T] and [M, T] or [M] → scalar; targets of NaN do not count, nor what is predicted for them."""
+    target = target.reshape(prediction.shape).to(prediction.dtype)
+    known = target.isfinite()
+    given, wanted = prediction.where(known, 0.0), target.where(known, 0.0)
+    return F.huber_loss(given, wanted, reduction="sum", delta=huber_delta) / total(known.sum()).clamp(min=1)
+
+
+HUBER = Loss(huber, targets="values", options=("huber_delta",))
