@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 LINE = "#4a4f57"
 # Columns of the picture: title, colour, packages. Together they are the list of the page.
 COLUMNS = (
-    ("words", "#eef1f5", ("checks", "registry", "files", "graphs", "recipe")),
+    ("vocabulary", "#eef1f5", ("checks", "registry", "files", "graphs", "recipe")),
     ("equations", "#dce9f7", ("ops", "pe", "pairs", "nn")),
     ("what to run", "#e6f2e4", ("recipes", "data", "tasks")),
     ("running it", "#fbe9d8", ("backends", "engine")),

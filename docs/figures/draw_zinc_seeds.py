@@ -32,14 +32,14 @@ def main() -> None:
     for seed, (record, colour) in enumerate(zip(records, COLOURS, strict=True)):
         numbers = [entry["epoch"] + 1 for entry in record["epochs"]]
         validation = running_median([entry["val"] for entry in record["epochs"]])
-        axes.plot(numbers, validation, color=colour, linewidth=1.4, label=f"validation, seed {seed}")
+        axes.plot(numbers, validation, color=colour, linewidth=1.4, label=f"validation, seed {seed}, running median")
         axes.plot(numbers, [entry["train_loss"] for entry in record["epochs"]], color=colour, linewidth=0.8, alpha=0.5)
         best = record["best"]
         axes.scatter(best["epoch"] + 1, best["test"], color=colour, marker="D", s=34, zorder=3, edgecolor="white")
     axes.axhspan(PAPER - PAPER_DEVIATION, PAPER + PAPER_DEVIATION, color="#9aa1ab", alpha=0.35, linewidth=0)
     axes.text(40, PAPER, "paper, test: 0.059 ± 0.003", va="center", fontsize=9)
     axes.text(1985, 0.0265, "training loss", fontsize=9, ha="right")
-    axes.scatter([], [], color="#4a4f57", marker="D", s=34, label="test at the best epoch")
+    axes.scatter([], [], color="#4a4f57", marker="D", s=34, label="test, network of the best epoch")
     axes.set_yscale("log")
     axes.set_ylim(0.018, 0.6)
     axes.yaxis.set_major_formatter("{x:g}")
