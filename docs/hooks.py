@@ -30,12 +30,15 @@ def modules(room: str) -> list[str]:
 
 def text(room: str, says: str) -> str:
     """A page: every module of the room."""
-    entries = [f"::: {name}\n    options: {{members: {'false' if is_package(name) else 'true'}}}" for name in modules(room)]
+    # What a package exports is described where it is defined.
+    entries = [
+        f"::: {name}\n    options: {{members: false}}" if is_package(name) else f"::: {name}" for name in modules(room)
+    ]
     return f"# ckgconv.{room}\n\n{says[0].upper()}{says[1:]}.\n\n" + "\n\n".join(entries) + "\n"
 
 
 def is_package(name: str) -> bool:
-    """Whether the name is that of a package; what it exports is described where it is defined."""
+    """Whether the name is that of a package, not of a module."""
     return (SOURCE.parent / Path(*name.split("."))).is_dir()
 
 

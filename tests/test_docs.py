@@ -4,7 +4,7 @@ A page is one session in an empty folder: its blocks run in order and share name
 
     ```python            executed in the namespace of the page
     ```LANG title="F"    written to the file F
-    ```bash              line by line: `ckgconv …` runs in this process, on the CPU and with the settings of `SHORTENED`;
+    ```bash              line by line: `ckgconv …` runs in this process, on the CPU, with the settings of `SHORTENED`;
                          a line that names a GPU is only parsed; other commands are checked as `CHECKS` says
 """
 
@@ -40,7 +40,7 @@ SHORTENED = {
     "ckgconv train large-sbm": "--set training.epochs=1 training.warmup_epochs=0 --device cpu",
     "ckgconv train zinc-gin": "--set model.width=8 model.layers=1 data.limit=8 training.epochs=1 --device cpu",
     "ckgconv train runs": "--device cpu",
-    "ckgconv bench": "--set model.width=8 model.blocks=2 model.steps=3 data.limit=8 training.batch_size=4 --steps 1 --device cpu",
+    "ckgconv bench": f"{SMALL} training.batch_size=4 --steps 1 --device cpu",
     "ckgconv study oversmoothing": "--seeds 0 --epochs 2",
     "ckgconv data build": None,  # parsed: it draws 26,000 graphs, or downloads
     "python examples/own_loop.py": "--epochs 1 --limit 8 --width 8 --blocks 2",
@@ -109,13 +109,15 @@ class Session:
 
     def ckgconv(self, arguments: list[str]) -> None:
         self.monkeypatch.setattr(sys, "argv", ["ckgconv", *arguments])
+        code = 0
         try:
             main()
         except SystemExit as stop:
-            assert not stop.code, f"ckgconv {shlex.join(arguments)}: {self.capsys.readouterr().err}"
+            code = stop.code
+        assert not code, f"ckgconv {shlex.join(arguments)}: {self.capsys.readouterr().err}"
 
     def pip(self, arguments: list[str]) -> None:
-        """Extras must exist; a package that the page has written is put where Python finds it, with its entry points."""
+        """Extras must exist; a package that the page has written is put where Python finds it."""
         assert arguments[0] == "install"
         for target in arguments[1:]:
             if target.startswith("."):
@@ -213,7 +215,9 @@ def test_every_block_of_the_page_works(page, session):
     unknown = [(block.line, block.language) for block in found if block.language not in LANGUAGES]
     assert not unknown, f"{page.name}: blocks that nothing executes"
     for block in found:
-        assert block.language in ("python", "bash") or block.title, f"{page.name}:{block.line} is neither run nor written"
+        assert block.language in ("python", "bash") or block.title, (
+            f"{page.name}:{block.line} is neither run nor written"
+        )
         session.run(page, block)
 
 
@@ -230,6 +234,13 @@ def test_registries_are_where_the_page_says():
         registry = getattr(importlib.import_module(module), name)
         assert isinstance(registry, Registry)
         assert registry.group == group
+
+
+def test_rooms_have_the_order_of_the_page():
+    from test_layout import LINE
+
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\d+\. `(\w+)`", page, flags=re.MULTILINE)) == LINE
 
 
 def test_readme_is_short():

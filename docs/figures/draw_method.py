@@ -2,7 +2,8 @@
 
     python docs/figures/draw_method.py
 
-The graph is a ring of five with a tail, all weights 1; the bars are its random-walk probabilities. ψ and x are drawn from seed 0: they only show that a kernel has both signs.
+The graph is a ring of five with a tail, all weights 1; the bars are its random-walk probabilities. ψ and x are
+drawn from seed 0: they only show that a kernel has both signs.
 """
 
 from pathlib import Path
@@ -21,7 +22,7 @@ RECEIVER, SENDER, NODE, LINE = "#1f5fa8", "#d9731a", "#c9ced6", "#4a4f57"
 POWERS = 9
 CHANNELS = 8
 EDGES = ((0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 5), (5, 6), (6, 7))
-I, J = 5, 2
+RECEIVES, SENDS = 5, 2
 
 
 def layout() -> np.ndarray:
@@ -46,12 +47,12 @@ def draw_graph(axes: Axes) -> None:
     for one, other in EDGES:
         axes.plot(*places[[one, other]].T, color=LINE, linewidth=1.6, zorder=1)
     for node, place in enumerate(places):
-        colour = {I: RECEIVER, J: SENDER}.get(node, NODE)
+        colour = {RECEIVES: RECEIVER, SENDS: SENDER}.get(node, NODE)
         axes.scatter(*place, s=330, color=colour, edgecolor=LINE, linewidth=1.2, zorder=2)
-    for node, name in ((I, "i"), (J, "j")):
+    for node, name in ((RECEIVES, "i"), (SENDS, "j")):
         axes.text(*places[node], name, color="white", ha="center", va="center", fontsize=12, style="italic", zorder=3)
     arrow = FancyArrowPatch(
-        places[I], places[J], connectionstyle="arc3,rad=0.85", arrowstyle="-", shrinkA=12, shrinkB=12,
+        places[RECEIVES], places[SENDS], connectionstyle="arc3,rad=0.85", arrowstyle="-", shrinkA=12, shrinkB=12,
         color=SENDER, linewidth=1.6, linestyle="--",
     )  # fmt: skip
     axes.add_patch(arrow)
@@ -62,7 +63,7 @@ def draw_graph(axes: Axes) -> None:
 
 
 def draw_coordinates(axes: Axes) -> None:
-    values = walk_probabilities()[:, I, J]
+    values = walk_probabilities()[:, RECEIVES, SENDS]
     axes.bar(range(POWERS), values, color=SENDER, width=0.7)
     axes.set_xticks(range(POWERS), ["I", "M", *(f"$M^{power}$" for power in range(2, POWERS))], fontsize=8)
     axes.tick_params(axis="y", labelsize=8)
@@ -75,7 +76,9 @@ def draw_kernel(axes: Axes) -> None:
     for place, stage in enumerate(stages):
         low = 3 - place
         axes.add_patch(
-            FancyBboxPatch((0.06, low + 0.16), 0.88, 0.6, boxstyle="round,pad=0.02", facecolor="#eef1f5", edgecolor=LINE)
+            FancyBboxPatch(
+                (0.06, low + 0.16), 0.88, 0.6, boxstyle="round,pad=0.02", facecolor="#eef1f5", edgecolor=LINE
+            )
         )
         axes.text(0.5, low + 0.46, stage, ha="center", va="center", fontsize=9)
         if place:
@@ -113,7 +116,9 @@ def strip(axes: Axes, left: float, low: float, cell: float, values: np.ndarray) 
     """Channels as cells coloured by value."""
     colours = pyplot.get_cmap("RdBu")(0.5 + 0.5 * values)
     for place, colour in enumerate(colours):
-        axes.add_patch(pyplot.Rectangle((left + place * cell, low), cell, cell, facecolor=colour, edgecolor=LINE, lw=0.6))
+        axes.add_patch(
+            pyplot.Rectangle((left + place * cell, low), cell, cell, facecolor=colour, edgecolor=LINE, lw=0.6)
+        )
 
 
 def main() -> None:

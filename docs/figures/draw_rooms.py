@@ -78,7 +78,9 @@ def main() -> None:
     bottom = -5 * (HEIGHT + GAP) - 0.18
     whole = 5 * WIDTH + 4 * 0.55
     axes.annotate("", (whole, bottom), (0, bottom), arrowprops={"arrowstyle": "-|>", "color": LINE, "lw": 1.2})
-    axes.text(whole / 2, bottom - 0.24, "a package imports only packages with smaller numbers", ha="center", fontsize=10)
+    axes.text(
+        whole / 2, bottom - 0.24, "a package imports only packages with smaller numbers", ha="center", fontsize=10
+    )
     axes.set(xlim=(-0.1, whole + 0.1), ylim=(bottom - 0.45, 0.6), aspect="equal")
     axes.axis("off")
     figure.subplots_adjust(left=0.01, right=0.99, bottom=0.01, top=0.99)
