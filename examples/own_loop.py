@@ -40,7 +40,7 @@ def train_epoch(model: nn.Module, loader: DataLoader, optimizer: torch.optim.Opt
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        summed, count = summed + float(loss) * batch.num_graphs, count + batch.num_graphs
+        summed, count = summed + float(loss.detach()) * batch.num_graphs, count + batch.num_graphs
     return summed / count
 
 

@@ -223,7 +223,7 @@ def test_every_block_of_the_page_works(page, session):
 
 def test_registries_are_where_the_page_says():
     rows = re.findall(
-        r"^\| [\w-]+ \| `([^`]+)` \| `(\w+)` \| `src/([^`]+)` \| `([\w.]+)` \|$",
+        r"^\| [\w -]+ \| `([^`]+)` \| `(\w+)` \| `src/([^`]+)` \| `([\w.]+)` \|$",
         (ROOT / "docs" / "extend.md").read_text(encoding="utf-8"),
         flags=re.MULTILINE,
     )
