@@ -18,7 +18,6 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import pytest
 import typer
 
@@ -165,11 +164,11 @@ def on_a_gpu(arguments: list[str]) -> bool:
 def parse(arguments: list[str]) -> None:
     """Hold a command line to the parser, without running it."""
     command, rest = typer.main.get_command(app), spread(arguments)
-    context = click.Context(command, info_name="ckgconv")
-    while isinstance(command, click.Group):
-        name, command, rest = command.resolve_command(context, rest)
-        context = click.Context(command, info_name=name, parent=context)
-    command.make_context(context.info_name, rest)
+    while hasattr(command, "commands"):
+        name, *rest = rest
+        assert name in command.commands, f"ckgconv has no command {name}"
+        command = command.commands[name]
+    command.make_context(command.name, rest)
 
 
 def project(folder: Path) -> dict:
@@ -219,6 +218,23 @@ def test_every_block_of_the_page_works(page, session):
             f"{page.name}:{block.line} is neither run nor written"
         )
         session.run(page, block)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ckgconv train zinc --device cuda --nonsense 1",
+        "ckgconv bench --precision bf16",
+        "ckgconv nonsense --device cuda",
+        "make nonsense",
+        "pip install .[nonsense]",
+        "python benchmarks/passes.py --nonsense",
+        "nonsense",
+    ],
+)
+def test_commands_that_do_not_exist_are_found(command, session):
+    with pytest.raises(Exception):  # noqa: B017, PT011, of the parser, of a check, or of a look-up
+        session.shell(command)
 
 
 def test_registries_are_where_the_page_says():
