@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test lint types pytest gpu-test clean
+.PHONY: setup demo test lint types pytest docs gpu-test clean
 
 setup: $(VENV)/.installed
 
@@ -27,9 +27,13 @@ types: setup
 pytest: setup
 	$(BIN)/python -m pytest --cov=ckgconv --cov-fail-under=90 --cov-report=term:skip-covered
 
+# The site under site/; every warning is an error.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 # On a machine with a GPU whose python3 holds torch and Triton: the kernels as they are, not by the interpreter.
 gpu-test:
 	PYTHONPATH=src python3 -m pytest tests/ops tests/backends tests/engine/test_captured.py tests/test_devices.py -p no:cacheprovider
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
