@@ -50,8 +50,8 @@ def shared_memory(x: Tensor) -> int:
 
 @cache
 def multiplies_tf32(device: torch.device) -> bool:
-    """Whether the GPU has the matrix units that the kernels are written for."""
-    return torch.cuda.get_device_capability(device) >= OLDEST_CAPABILITY
+    """Whether there is such a GPU, with the matrix units that the kernels are written for."""
+    return torch.cuda.is_available() and torch.cuda.get_device_capability(device) >= OLDEST_CAPABILITY
 
 
 @cache

@@ -51,6 +51,8 @@ def machine_reason(device: torch.device) -> Reason:
         return None
     if device.type != "cuda":
         return f"The device is {device.type}: fused passes are written for CUDA GPUs."
+    if not torch.cuda.is_available():
+        return "Torch sees no GPU on this machine: fused passes need one."
     if not dispatch.has_triton():
         return "Triton is not installed: pip install triton."
     return "The GPU has a compute capability below 8.0: fused passes need its tf32 matrix units."
