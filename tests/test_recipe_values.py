@@ -104,6 +104,11 @@ def test_a_network_refuses_what_no_network_can_have(changes, words):
         CKGCN(replace(recipe("zinc").model, **changes))
 
 
+def test_the_papers_figure_is_not_shown_beside_another_metric():
+    assert with_value(recipe("zinc"), "training.metric=rmse").paper_test == ()
+    assert with_value(recipe("zinc"), "training.metric=mae") == recipe("zinc")
+
+
 def test_resistances_take_no_steps():
     CKGCN(replace(recipe("zinc").model, encoding="rd", steps=0))
 

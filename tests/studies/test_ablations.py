@@ -9,7 +9,7 @@ import torch
 from ckgconv import InputError, recipe
 from ckgconv.engine.record import Best, Record
 from ckgconv.studies import STUDIES, Options, ablations
-from ckgconv.studies.grid import Outcome, Variant, shortened
+from ckgconv.studies.grid import Outcome, Variant, digest, shortened
 
 
 @pytest.fixture(autouse=True)
@@ -121,3 +121,9 @@ def test_the_warm_up_shortens_with_the_epochs():
     assert shortened(chosen, None) is chosen
     short = shortened(chosen, 200).training
     assert (short.epochs, short.warmup_epochs) == (200, 5)
+
+
+def test_runs_kept_before_recipes_had_more_values_are_found():
+    base = recipe("zinc")
+    assert digest(base) == "fb9d2159"
+    assert digest(replace(base, training=replace(base.training, optimizer="sgd"))) != digest(base)

@@ -50,7 +50,8 @@ def with_value(recipe: Recipe, assignment: str) -> Recipe:
             f"of that kind instead of {recipe.name!r}."
         )
     changed: Recipe = _changed(recipe, path.split("."), value, path)
-    return changed
+    # The paper's figure is one of the recipe's own metric.
+    return changed if changed.training.metric == recipe.training.metric else replace(changed, paper_test=())
 
 
 def _model_recipe(values: Any) -> type[ModelRecipe]:
