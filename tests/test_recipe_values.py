@@ -1,3 +1,5 @@
+"""Covers `ckgconv.recipe.limits` and `ckgconv.recipe.values`."""
+
 import json
 from dataclasses import replace
 from pathlib import Path

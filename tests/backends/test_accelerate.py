@@ -1,4 +1,7 @@
-"""accelerate: the same parameters and numbers, other passes; and why a model is not fused."""
+"""accelerate: the same parameters and numbers, other passes; and why a model is not fused.
+
+Covers `ckgconv.backends.cuda.passes`.
+"""
 
 import copy
 from dataclasses import replace

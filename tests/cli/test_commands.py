@@ -1,4 +1,8 @@
-"""The commands as a person types them, right and wrong."""
+"""The commands as a person types them, right and wrong.
+
+Covers `ckgconv.cli.bench`, `ckgconv.cli.evaluate`, `ckgconv.cli.predict`, `ckgconv.cli.watch`,
+`ckgconv.engine.predict`, `ckgconv.engine.bench` and `ckgconv.engine.tensorboard`.
+"""
 
 import csv
 import json

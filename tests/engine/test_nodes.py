@@ -1,4 +1,7 @@
-"""Node tasks on one large graph: only the nodes of a split count in it."""
+"""Node tasks on one large graph: only the nodes of a split count in it.
+
+Covers `ckgconv.engine.predict_packed`.
+"""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Records: round trip, those of earlier versions, damaged ones, undefined numbers."""
+"""Records: round trip, those of earlier versions, damaged ones, undefined numbers.
+
+Covers `ckgconv.engine.json_object` and `ckgconv.engine.machine`.
+"""
 
 import json
 import math

@@ -1,4 +1,7 @@
-"""Runs: every recipe, resuming, damage, early stopping, precision, memory."""
+"""Runs: every recipe, resuming, damage, early stopping, precision, memory.
+
+Covers `ckgconv.engine.learner`.
+"""
 
 import json
 import math

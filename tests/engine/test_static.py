@@ -1,4 +1,7 @@
-"""Batches of static capacity: padding changes no number of a step."""
+"""Batches of static capacity: padding changes no number of a step.
+
+Covers `ckgconv.backends.cuda.batch`.
+"""
 
 import pytest
 import torch

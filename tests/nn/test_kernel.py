@@ -1,3 +1,5 @@
+"""Covers `ckgconv.nn.initialise`."""
+
 import pytest
 import torch
 from graphs_for_tests import packed, random_edges

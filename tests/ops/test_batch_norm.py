@@ -1,3 +1,5 @@
+"""Covers `ckgconv.ops.all_reduce`."""
+
 import pytest
 import torch
 from hypothesis import given

@@ -1,3 +1,5 @@
+"""Covers `ckgconv.pairs.collate` and `ckgconv.pairs.encode`."""
+
 import pytest
 import torch
 from graphs_for_tests import edge_lists, packed, random_edges

@@ -20,7 +20,9 @@ RING = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
 
 
 def by_definition(nodes, edge_index, weights, steps):
-    """[n, n, K] by scipy, one graph and one time after another."""
+
+Covers `ckgconv.pe.coordinate`.
+"""[n, n, K] by scipy, one graph and one time after another."""
     matrix = torch.zeros(nodes, nodes)
     for (i, j), weight in zip(edge_index.T.tolist(), weights.tolist(), strict=True):
         matrix[i, j] += weight / 2

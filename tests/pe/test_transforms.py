@@ -1,3 +1,5 @@
+"""Covers `ckgconv.pairs.precomputed`."""
+
 import pytest
 import torch
 from golden import small_recipe

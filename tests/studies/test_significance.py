@@ -1,3 +1,5 @@
+"""Covers `ckgconv.studies.printed`."""
+
 import json
 
 import pytest

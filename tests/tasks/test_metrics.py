@@ -1,3 +1,5 @@
+"""Covers `ckgconv.tasks.rmse`, `ckgconv.tasks.r2` and `ckgconv.tasks.fit`."""
+
 import math
 
 import pytest

@@ -60,7 +60,7 @@ class KernelConvolution(nn.Module):
 
 
 class ConvOptions(TypedDict, total=False):
-    """What a layer may be told besides its channels, coordinates and support."""
+    """Options of a layer other than its channels, coordinates and support."""
 
     kernel_blocks: int
     kernel_width: int | None
@@ -297,7 +297,7 @@ class GivenKernel(nn.Module):
 
 
 def _known(options: ConvOptions) -> ConvOptions:
-    """The options, refused where one has a name that no option has."""
+    """The options; an unknown name is an input error."""
     for name in options:
         require(name in DEFAULTS, f"CKGConv has no option {name!r}: {nearest(name, list(DEFAULTS))}")
     return options

@@ -7,7 +7,7 @@ Each writes tensors whose names PyG's `Batch` concatenates and renumbers by itse
     node_encoding [N, K]   return probabilities, the node part
     pair_source            which encoding it is, so that a network can refuse another one
 
-`CKGCN` uses them where they are present instead of computing its own.
+A model uses them where they are present instead of computing its own.
 """
 
 import torch
