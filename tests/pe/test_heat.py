@@ -1,3 +1,5 @@
+"""The heat kernel as a pseudo-coordinate; covers `ckgconv.pe.coordinate` too."""
+
 from dataclasses import replace
 
 import pytest
@@ -20,9 +22,7 @@ RING = torch.tensor([[0, 1, 2, 3, 1, 2, 3, 0], [1, 2, 3, 0, 0, 1, 2, 3]])
 
 
 def by_definition(nodes, edge_index, weights, steps):
-
-Covers `ckgconv.pe.coordinate`.
-"""[n, n, K] by scipy, one graph and one time after another."""
+    """[n, n, K] by scipy, one graph and one time after another."""
     matrix = torch.zeros(nodes, nodes)
     for (i, j), weight in zip(edge_index.T.tolist(), weights.tolist(), strict=True):
         matrix[i, j] += weight / 2

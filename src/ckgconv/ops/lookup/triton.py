@@ -10,8 +10,6 @@ Legend: M rows, V rows of the table, D width, R rows on which they are placed, S
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -21,6 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ckgconv.ops.launch import block, power_of_two, product_precision
+from ckgconv.ops.lookup import Place, in_place
 from ckgconv.ops.reductions import summed
 
 ROWS = 64  # at once
@@ -28,7 +27,6 @@ FEW = 8  # of a program that places them
 PARTS = 64  # at most
 PARTS_VALUES = 2**22  # of all parts together
 TILE = 64  # rows of the table of one program
-Place = Callable[..., AbstractContextManager[None]]  # of the launches of the table's gradient
 
 
 @triton.jit
@@ -71,12 +69,12 @@ def add_rows(table, index, places, y, rows, D: tl.constexpr, BLOCK_M: tl.constex
     tl.atomic_add(y + target[:, None] * D + columns[None, :], values, mask=inside, sem="relaxed")
 
 
-def lookup(index: Tensor, table: Tensor, gradient_place: Place) -> Tensor:
+def lookup(index: Tensor, table: Tensor, gradient_place: Place = in_place) -> Tensor:
     """[M, D] from int64 [M] and a table [V, D]."""
     return Lookup.apply(index, table, gradient_place)
 
 
-def lookup_onto(index: Tensor, place: Tensor, table: Tensor, rows: int, gradient_place: Place) -> Tensor:
+def lookup_onto(index: Tensor, place: Tensor, table: Tensor, rows: int, gradient_place: Place = in_place) -> Tensor:
     """[R, D] from int64 [M], twice, and a table [V, D]."""
     return LookupOnto.apply(index, place, table, rows, gradient_place)
 
