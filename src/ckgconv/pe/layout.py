@@ -9,7 +9,7 @@ from torch import Tensor
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.sparse import SparseMatrix, sparse_matrix
 
-# Graphs of up to this many nodes use padded matrices for walks, larger ones sparse matrices; the results are equal. With
+# Graphs of up to this many nodes use padded matrices for walks, larger ones sparse ones; the results are equal. With
 # sparse ones a training step with two hops on 1,000 nodes needs 33 ms, with padded ones 126 (`benchmarks/scale.py`, two
 # CPU cores).
 LARGEST_PADDED = 512

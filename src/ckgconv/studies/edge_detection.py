@@ -56,9 +56,10 @@ at every node, and stays at ln 2. A softplus kernel can, and ours learns to; the
 kept it there is not printed.
 
 **What the 8-cycle shows.** All its nodes are equivalent, so a linear reading of one convolution has a cross-entropy of
-at least ln 2 for *any* kernel, by the same proof: the output tends to a constant. A sharpening kernel answers an edge with +1 on one side and -1 on the other. Reading the energy y² of the response, without a bias
-before the square, shows what the paper describes: the kernel that may be negative finds every border node, while with
-positive coefficients y² orders the nodes as y does, and at most 75 % can be right."""
+at least ln 2 for *any* kernel, by the same proof: the output tends to a constant. A sharpening kernel answers an edge
+with +1 on one side and -1 on the other. Reading the energy y² of the response, without a bias before the square, shows
+what the paper describes: the kernel that may be negative finds every border node, while with positive coefficients y²
+orders the nodes as y does, and at most 75 % can be right."""
 
 
 def edge_detection(options: Options) -> Report:

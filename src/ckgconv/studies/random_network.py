@@ -52,8 +52,8 @@ def network_recipe(distance: DistanceName, width: int, outputs: int = OUTPUTS) -
     """A CKGCN that sees nothing but its distance.
 
     Nodes and edges carry no attributes, and M_ii = 0, the one return probability given with SPD and RD, carries no
-    information. The degree follows from SPD (the number of nodes at distance 1) and from RRWP (M_ij = 1/d_i); resistances
-    do not show which nodes are neighbours, so for RD the degree scaler is left out.
+    information. The degree follows from SPD (the number of nodes at distance 1) and from RRWP (M_ij = 1/d_i);
+    resistances do not show which nodes are neighbours, so for RD the degree scaler is left out.
     """
     return CKGCNRecipe(
         width=width,
