@@ -86,7 +86,7 @@ def test_the_published_recipe_is_trained_once_for_all_studies(tmp_path):
     assert len(list(tmp_path.iterdir())) == sum(len(report.values) for report in reports) - 2
     assert reports[2].rows[-1][:3] == ("GRIT", "0.059 ± 0.002", None)
     assert "±" not in reports[0].rows[0][2]
-    assert reports[0].notes[-2] == "p: none, a single run of each variant tells nothing apart."
+    assert reports[0].notes[-2] == "p: none, single runs of each variant distinguish nothing."
 
 
 def outcome(label, *tests):
