@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Processes that share the tests, one thread each.
+WORKERS ?= 2
 
 .PHONY: setup demo test lint types pytest docs gpu-test clean
 
@@ -25,7 +27,7 @@ types: setup
 	$(BIN)/mypy
 
 pytest: setup
-	$(BIN)/python -m pytest --cov=ckgconv --cov-fail-under=90 --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov=ckgconv --cov-fail-under=95 --cov-report=term:skip-covered
 
 # The site under site/; every warning is an error.
 docs: setup

@@ -1,4 +1,4 @@
-"""What the compiler makes of the kernels for compute capability 9.0, also without a GPU, at the shapes of ZINC in bf16:
+"""Figures of the Triton kernels compiled for compute capability 9.0 at the shapes of ZINC in bf16, also without a GPU:
 registers, stack, shared memory, and the instructions of the innermost loop.
 
     python benchmarks/compiled.py
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int]) -> dict[str, int]:
-    """Figures of one kernel."""
+    """Figures of one Triton kernel."""
     types = dict.fromkeys(HALF, "*fp16") | dict.fromkeys(SHORT, "*bf16") | dict.fromkeys(LONG, "*i64")
     types |= dict.fromkeys(REAL, "fp32") | dict.fromkeys(WHOLE, "i32")
     if "NORM" in constants:
@@ -76,7 +76,7 @@ def compiled(kernel: Any, constants: dict[str, Any], options: dict[str, int]) ->
     names = kernel.arg_names
     signature = {name: "constexpr" if name in constants else types.get(name, "*fp32") for name in names}
     values = {(place,): constants[name] for place, name in enumerate(names) if name in constants}
-    # Tensors start at multiples of 16 bytes, and rows of 64 channels lie so too.
+    # Tensors start at multiples of 16 bytes, and so do rows of 64 channels.
     aligned = [place for place, name in enumerate(names) if signature[name].startswith("*") or "stride" in name]
     source = ASTSource(
         fn=kernel,

@@ -2,7 +2,7 @@
 
     python benchmarks/cpu_step.py [--threads 2] [--batches 20] [--batch-size 32]
 
-Medians over batches that differ: a shared machine disturbs single ones.
+Medians over different batches: on a shared machine single times are disturbed.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     python benchmarks/profile_step.py pattern --precision bf16 [--limit 512] [--rows 25] [--trace trace.json]
 
-The step is timed without the profiler, over three epochs of the first graphs; on a GPU launches that run side by side
+The step is timed without the profiler, over three epochs of the first graphs; on a GPU concurrent launches
 add up to more than the step. A trace has every launch of an epoch with its time and stream, for chrome://tracing.
 """
 

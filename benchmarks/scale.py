@@ -3,10 +3,10 @@
     molecules    batches of 32 random molecule-like graphs, the ZINC recipe: dense global support, RRWP-21
     one graph    a single such graph with a target per node, RRWP-4, 2 blocks of width 32: each of the three supports
 
-A step is all of it: coordinates, forward, backward, update. Its time is that of an epoch divided by its steps, run as
-training runs it, the faster of two epochs after one that compiles and captures. On a CPU each case has a process of its
-own, and so its own memory; on a GPU those of one series share one, so that kernels are compiled once. A case that does
-not fit or is too slow is a row that says so, and larger ones of its kind are not tried.
+A step includes everything: coordinates, forward, backward, update. Its time is that of an epoch divided by its steps,
+run as training runs it, the faster of two epochs after one that compiles and captures. On a CPU each case has a process
+of its own, and so its own memory; on a GPU the cases of a series share one, so that Triton kernels are compiled once. A
+case that does not fit or is too slow is a row that says so, and larger ones of its kind are not tried.
 
     python benchmarks/scale.py [--device cuda] [--precision tf32] [--limit-s 30] [--json out.json] [--figure out.png]
 """
@@ -50,7 +50,7 @@ SERIES: dict[str, tuple[str | int, str, str]] = {
 }
 # Columns of the table that a measured row has.
 COLUMNS = ("stored_pairs", "step_ms", "epoch_s", "peak_memory_mb")
-# Seconds that a process may need to start, beside its steps.
+# Seconds that a process may need to start, in addition to its steps.
 START = 180
 
 
@@ -75,7 +75,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--precision", default="32", help="32, tf32, bf16 or 64")
-    parser.add_argument("--limit-s", type=float, default=30.0, help="a step that takes longer is not timed")
+    parser.add_argument("--limit-s", type=float, default=30.0, help="a longer step is not timed")
     parser.add_argument("--steps", type=int, default=5, help="steps of an epoch")
     parser.add_argument("--molecule-sizes", type=int, nargs="*", default=MOLECULES)
     parser.add_argument("--graph-sizes", type=int, nargs="*", default=GRAPHS)
@@ -117,7 +117,7 @@ def in_own_process(cases: list[dict[str, Any]], options: argparse.Namespace) -> 
             outcome = f"over {options.limit_s:g} s a step"
     found = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     rows = [case | row for case, row in zip(cases, found, strict=False)]
-    # A signal: the time is over, or the system ended it, as it does with a process that takes all memory.
+    # A signal: the time limit, or the system ended it, as it ends a process that uses all memory.
     if process.returncode < 0 and len(rows) < len(cases):
         rows.append(cases[len(rows)] | {"outcome": outcome})
     elif process.returncode > 0:
@@ -167,7 +167,7 @@ def measure(case: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]
 
 
 class TooSlow(Exception):
-    """A step took longer than the limit."""
+    """A step was longer than the limit."""
 
 
 def step_seconds(learner: Learner, options: argparse.Namespace) -> float:
@@ -203,7 +203,7 @@ def stored_pairs(learner: Learner) -> int:
 
 
 def task(series: str, nodes: int, steps: int) -> tuple[Recipe, PackedDataset]:
-    """Recipe and data of a case: an epoch is so many batches of the same graphs."""
+    """Recipe and data of a case: an epoch is `steps` batches of the same graphs."""
     zinc = recipe("zinc")
     if series.startswith("32"):
         data = molecule_like(nodes, BATCH, node_targets=False)
@@ -261,7 +261,7 @@ def print_table(rows: list[dict[str, Any]]) -> None:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Two panels, time and memory, log-log; crosses where a size does not fit or takes too long."""
+    """Two panels, time and memory, log-log; crosses where a size does not fit or is too slow."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -307,7 +307,7 @@ def draw_missing(axes: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def points(rows: list[dict[str, Any]], series: str, name: str) -> list[tuple[int, float]]:
-    # Memory below a megabyte is printed as 0, which no logarithm has.
+    # Memory below a megabyte is printed as 0, which has no logarithm.
     return [(row["nodes"], row[name]) for row in rows if row["series"] == series and row.get(name, 0) > 0]
 
 

@@ -3,7 +3,7 @@
     python examples/own_loop.py --epochs 5 --limit 512
     python examples/own_loop.py --device cuda --epochs 20
 
-The loop is ordinary torch: a loader, a loss, an optimiser. `accelerate` moves the model to the device and gives it that
+The loop is ordinary torch: a loader, a loss, an optimiser. `accelerate` moves the model to the device and swaps in that
 device's passes; parameters and state dict stay those of the plain model.
 """
 

@@ -1,4 +1,4 @@
-"""Every block of code on the pages is executed, so that no page shows what does not work.
+"""Every block of code on the pages is executed, so that no page shows code that does not work.
 
 A page is one session in an empty folder: its blocks run in order and share names and files.
 
@@ -31,9 +31,9 @@ LANGUAGES = {"python", "bash", "toml", "csv", "json"}
 # Values that only the command line of a GPU has.
 ON_A_GPU = ({"--device", "cuda"}, {"--precision", "bf16"}, {"--precision", "tf32"})
 SMALL = "--set model.width=8 model.blocks=2 model.steps=3 data.limit=8 training.epochs=1 training.warmup_epochs=0"
-# Rows of examples/logp.csv that pages see: reading all of them takes seconds.
+# Rows of examples/logp.csv that pages see: reading all of them needs seconds.
 MOLECULES = 60
-# What is appended to a command that would take long, by how it begins. The longest match counts.
+# Arguments appended to long commands, by how the command begins. The longest match counts.
 SHORTENED = {
     "ckgconv train": f"{SMALL} --device cpu",
     "ckgconv train large-sbm": "--set training.epochs=1 training.warmup_epochs=0 --device cpu",
@@ -89,7 +89,7 @@ class Session:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(block.text, encoding="utf-8")
         elif block.language == "python":
-            # As many lines in front as the page has: a traceback then names the line of the page.
+            # Padded with empty lines, so that a traceback names the line of the page.
             exec(compile("\n" * block.line + block.text, str(page), "exec"), self.names)
         elif block.language == "bash":
             for command in commands(block):
@@ -162,7 +162,7 @@ def on_a_gpu(arguments: list[str]) -> bool:
 
 
 def parse(arguments: list[str]) -> None:
-    """Hold a command line to the parser, without running it."""
+    """Parse a command line without running it."""
     command, rest = typer.main.get_command(app), spread(arguments)
     while hasattr(command, "commands"):
         name, *rest = rest
@@ -176,7 +176,7 @@ def project(folder: Path) -> dict:
 
 
 def install(folder: Path, monkeypatch) -> None:
-    """What `pip install` does to a pure package: its source on the path, its metadata beside it."""
+    """What `pip install` does to a pure package: its source on the path, its metadata next to it."""
     described = project(folder)
     metadata = folder / "src" / f"{described['name'].replace('-', '_')}-{described['version']}.dist-info"
     metadata.mkdir()

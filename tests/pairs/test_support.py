@@ -34,7 +34,7 @@ def test_zero_rows_stand_for_every_pair_not_stored(graphs, steps):
     for graph in range(batch.num_graphs):
         stored = (batch.node_graph[pairs.receiver] == graph).sum()
         assert stored + pairs.row_weight[pairs.num_pairs + graph] == batch.sizes[graph] ** 2
-    # Edges are stored even where no walk takes them, since they may carry attributes.
+    # Edges are stored even where no walk follows them, since they may carry attributes.
     keys = set(zip(pairs.receiver.tolist(), pairs.sender.tolist(), strict=True))
     assert {tuple(edge) for edge in batch.edge_index.T.tolist()} <= keys
 

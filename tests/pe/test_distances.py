@@ -122,7 +122,7 @@ def test_refuses_no_distance():
         spd(pack(random_edges(3, 2, 0), num_nodes=3), 0)
 
 
-def test_resistances_do_not_hang_on_the_number_of_threads():
+def test_resistances_do_not_depend_on_the_number_of_threads():
     """LU factors of batches do, without an error (pytorch/pytorch#141358); in a process of its own, which it spoils."""
     code = """
 import torch

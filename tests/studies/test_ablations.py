@@ -46,7 +46,7 @@ def test_every_grid_runs_and_reports(name, tmp_path):
     assert len(folders) == 2 * len([row for row in report.rows if row[0] != "GRIT"])
 
 
-def test_runs_side_by_side_are_those_one_after_the_other(tmp_path):
+def test_concurrent_runs_equal_serial_ones(tmp_path):
     options = Options(seeds=(0, 1), epochs=2, device="cpu", keep=tmp_path / "one")
     threads = torch.get_num_threads()
     # As many as each of two processes has: with others, sums are rounded in another order.
@@ -86,7 +86,7 @@ def test_the_published_recipe_is_trained_once_for_all_studies(tmp_path):
     assert len(list(tmp_path.iterdir())) == sum(len(report.values) for report in reports) - 2
     assert reports[2].rows[-1][:3] == ("GRIT", "0.059 ± 0.002", None)
     assert "±" not in reports[0].rows[0][2]
-    assert reports[0].notes[-2] == "p: none, a single run of each variant tells nothing apart."
+    assert reports[0].notes[-2] == "p: none, single runs of each variant distinguish nothing."
 
 
 def outcome(label, *tests):
@@ -101,17 +101,17 @@ def outcome(label, *tests):
 def test_titles_claim_only_what_the_t_test_does():
     title = ablations._compared("blurring", "a positive kernel", "a kernel of any sign")
     noisy = title([outcome("flexible", 0.096, 0.104), outcome("blurring", 0.103, 0.104)])
-    assert noisy == "A positive kernel is not told apart from a kernel of any sign: 0.1035 ± 0.0007, 0.1000 ± 0.0057"
+    assert noisy == "A positive kernel is not distinguished from a kernel of any sign: 0.1035 ± 0.0007, 0.1000 ± 0.0057"
     assert "is worse than" in title([outcome("flexible", 0.100, 0.101), outcome("blurring", 0.150, 0.151)])
     assert "is better than" in title([outcome("flexible", 0.150, 0.151), outcome("blurring", 0.100, 0.101)])
-    assert "is not told apart from" in title([outcome("flexible", 0.1), outcome("blurring", 0.2)])
+    assert "is not distinguished from" in title([outcome("flexible", 0.1), outcome("blurring", 0.2)])
 
 
-def test_encodings_that_are_not_told_apart_share_the_title():
+def test_encodings_that_are_not_distinguished_share_the_title():
     encodings = [outcome("RRWP", 0.096, 0.104), outcome("RD", 0.095, 0.098), outcome("SPD", 0.150, 0.151)]
     assert (
         ablations._best_encodings(encodings)
-        == "RD has the best mean, RRWP not told apart from it; SPD is worse than RD"
+        == "RD has the best mean, RRWP not distinguished from it; SPD is worse than RD"
     )
     assert ablations._best_encodings(encodings[1:]) == "RD has the best mean; SPD is worse than RD"
 

@@ -37,7 +37,7 @@ def test_border_nodes_of_the_ladder_have_degree_3():
     assert torch.bincount(ladder_edges()[0]).tolist() == [2, 3, 3, 2, 2, 3, 3, 2]
 
 
-def test_epochs_are_read_and_the_paper_stands_beside_the_graph_it_used():
+def test_epochs_are_read_and_the_paper_is_next_to_the_graph_it_used():
     report = edge_detection(Options(seeds=(1,), epochs=2))
     assert report.values["2×4 ladder"]["CKGConv"][0]["loss"] > 0.5
     assert [row[4] for row in report.rows] == ["100 ± 0", "50 ± 0", "50 ± 0", "60 ± 12.25", *[None] * 8]

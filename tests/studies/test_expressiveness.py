@@ -6,9 +6,9 @@ import torch
 
 from ckgconv.data.expressiveness import brec, csl, csl_folds, neighbouring_pairs, sr25
 from ckgconv.studies import Options, separation
+from ckgconv.studies.processes import in_one_thread
 from ckgconv.studies.random_network import Measured
 from ckgconv.studies.separation import Family
-from ckgconv.studies.side_by_side import in_one_thread
 
 # The package carries the function of that name.
 study = import_module("ckgconv.studies.expressiveness")
@@ -53,7 +53,7 @@ def threads_and(number):
     return torch.get_num_threads(), number
 
 
-def test_a_trained_network_that_answers_all_alike_is_trained_again(monkeypatch):
+def test_a_trained_network_with_equal_outputs_is_trained_again(monkeypatch):
     pairs = sr25().chosen([0, 1, 2])
     family = Family(pairs, (4,), {"RRWP": np.array([False, True, True])})
     asked = []

@@ -17,7 +17,7 @@ def test_six_layers_of_ckgcn_keep_what_six_layers_of_gcn_lose(report):
     assert report.title == "At six layers CKGCN returns 100 % of an alternating signal, GCN 50 %"
 
 
-def test_the_paper_stands_beside_ours(report):
+def test_the_paper_is_next_to_ours(report):
     assert [row[1] for row in report.rows] == ["0.071 ± 0.044", "0.693 ± 2e-05", "4e-05 ± 2e-05", "0.0 ± 0.0"]
     assert all(len(row) == len(report.columns) for row in report.rows)
 

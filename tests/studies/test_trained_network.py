@@ -7,7 +7,7 @@ from ckgconv.studies.separation import statistics_sample
 from ckgconv.studies.trained_network import classifier_recipe, contrast, exp_split, trained_accuracy
 
 
-def test_contrast_parts_a_pair_that_gd_wl_separates_and_no_other():
+def test_contrast_separates_a_pair_that_gd_wl_separates_and_no_other():
     pairs = brec()
     sample = statistics_sample(pairs)
     basic, strongly_regular = (contrast(pairs.chosen([q]), "RRWP", 10, 0, sample) for q in (0, 110))
@@ -21,7 +21,7 @@ def test_two_classes_of_skip_links_are_learned():
     assert trained_accuracy(classifier_recipe("RRWP", 2), two, 10, 0) == 100
 
 
-def test_the_split_of_exp_never_parts_a_pair():
+def test_the_split_of_exp_keeps_pairs_together():
     arrays = {
         "num_nodes": torch.ones(20, dtype=torch.int64),
         "num_edges": torch.zeros(20, dtype=torch.int64),

@@ -42,7 +42,7 @@ class Encoding:
     support: Support
 
     def __post_init__(self) -> None:
-        coordinate = self.coordinate  # a sentence where there is none of that name
+        coordinate = self.coordinate  # refuses an unknown name
         require(self.steps >= 0, f"steps is {self.steps}: give 0 or more.")
         require(self.node_steps >= 0, f"node_steps is {self.node_steps}: give 0 or more.")
         require(
@@ -115,7 +115,7 @@ class Encoding:
         return global_support(graphs, coordinates, dtype)
 
     def _way_out(self) -> str:
-        """What to do where all pairs are too many."""
+        """What to do where all pairs do not fit."""
         if self.coordinate.sparse is None:
             return "choose encoding 'rrwp' with support 'sparse_global' or a number of hops"
         if self.support == "global":

@@ -4,7 +4,7 @@
 
 P pairs with three columns of indices and, while they are joined, two copies of C coordinates of s bytes; G padded
 matrices of n² cells with m bytes each: three copies of a walk M, or eight float64 matrices for distances and heat.
-This is what the coordinates need alone; a network that trains on them needs several times as much.
+This is what the coordinates alone need; a network that trains on them needs several times as much.
 
 Legend: G graphs, N nodes, n nodes of the largest graph, P = Σ n_g² pairs, C coordinate channels.
 """
@@ -17,7 +17,7 @@ import torch
 from ckgconv.checks import InputError
 from ckgconv.graphs import PackedGraphs
 
-# Bytes below which nobody asks: known from N and G alone, so that ordinary batches never wait for their device.
+# Bytes below which no memory is measured: a bound from N and G, so that ordinary batches never wait for their device.
 SMALL = 2**31
 GIGABYTE = 1e9
 
@@ -26,7 +26,7 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_ce
     """Refuse graphs whose pairs cannot be stored; `per_cell`: bytes m; `remedy`: what to do."""
     per_pair = 3 * 8 + 2 * channels * dtype.itemsize
     nodes, count = graphs.num_nodes, graphs.num_graphs
-    # Every graph has a node, so this is as large as one can be.
+    # Every graph has at least one node, so no graph can be larger than this.
     widest = nodes - count + 1
     if nodes * widest * per_pair + count * widest**2 * per_cell < SMALL:
         return
@@ -44,7 +44,7 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_ce
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Memory that a computation on the device may still take; None where the system does not say."""
+    """Memory that a computation on the device may still use; None where the system does not report it."""
     if device.type == "cuda":
         # What torch holds in reserve is free for its tensors.
         reserve = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
@@ -59,7 +59,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 def _physical_bytes() -> int | None:
-    """All memory of the machine, where it does not tell what is free."""
+    """All memory of the machine, where it does not report what is free."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

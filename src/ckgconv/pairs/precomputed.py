@@ -39,7 +39,7 @@ def precomputed(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: tor
 
 
 def precomputed_node_part(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> Tensor:
-    """The node part beside them."""
+    """The node part that goes with them."""
     values = getattr(data, "node_encoding", None)
     require(values is not None, "data has pair_index but no node_encoding: add the transform AddRWSE.")
     assert isinstance(values, Tensor)
@@ -84,7 +84,7 @@ def _check_distances(name: str, values: Tensor, largest: int) -> None:
 
 
 def _check_source(source: str | list[str] | None, encoding: Encoding) -> None:
-    """`pair_source` is a text, or one per graph of a batch; data without it was written by hand."""
+    """`pair_source` is a string, or one per graph of a batch; data without it was not written by a transform."""
     found = {source} if isinstance(source, str) else set(source or [])
     wrong = sorted(found - {encoding.source})
     require(

@@ -111,7 +111,7 @@ def _restrict(graphs: PackedGraphs, coordinates: Coordinates, receiver: Tensor, 
 
 
 def _with_edges(graphs: PackedGraphs, coordinates: Coordinates) -> Coordinates:
-    """Adds edges that no walk takes (weight zero, or an encoding of no step): they may carry attributes."""
+    """Add edges that no walk follows (weight zero, or an encoding of no step): they may carry attributes."""
     receiver, sender = graphs.edge_index
     _, found = row_of(receiver, sender, coordinates, graphs.num_nodes)
     if bool(found.all()):

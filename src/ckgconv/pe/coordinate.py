@@ -32,16 +32,16 @@ class PseudoCoordinate:
         values: (graphs, steps, dtype) → the coordinates of every pair, [P, C]; [P] int64 where read by a table.
         channels: steps → C.
         reading: how the network reads them.
-        sparse: the same values at the pairs alone that `steps` hops reach, where every other pair is exactly zero;
+        sparse: the same values, only at the pairs within `steps` hops, where every other pair is exactly zero;
             this admits the sparse global support. None where far pairs are not zero.
         rescaled: whether values shrink as the support grows, as probabilities do, so that a network reads
             |supp(i)| P_ij (Appendix A.2).
         walk_powers: whether the values are [I, M, …, M^steps]_ij and nothing else: degrees may be injected into them
             (Eq. 8), and a GPU computes them in fixed shapes on its own.
-        diagonal_skips: the node part is the diagonal P_ii without so many first channels; None: RWSE.
+        diagonal_skips: the node part is the diagonal P_ii without this number of leading channels; None: RWSE.
         least_steps: fewest steps of a network.
         bytes_per_cell: of the padded matrices [G, n, n] in which they are computed; None: three in the result's dtype.
-        source: what a transform that precomputes them writes beside them.
+        source: what a transform that precomputes them writes to name them, `pair_source`.
     """
 
     values: Compute

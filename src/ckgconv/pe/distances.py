@@ -104,7 +104,7 @@ def _closure(matrix: Tensor) -> Tensor:
         reached = wider
 
 
-# Eight float64 matrices stand for what both hold at once.
+# Both hold up to eight float64 matrices at a time.
 SPD = PseudoCoordinate(
     values=lambda graphs, steps, dtype: spd(graphs, steps),
     channels=lambda steps: 1,

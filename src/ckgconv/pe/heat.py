@@ -28,7 +28,7 @@ from ckgconv.pe.layout import PairReader, adjacency
 from ckgconv.pe.walk import nonzero, working_dtype
 
 FIRST_TIME = 0.25
-# Each squaring doubles the rounding error: after so many, float64 still has six digits, and heat stopped flowing.
+# Each squaring doubles the rounding error: after this many, float64 still has six digits, and heat is at rest.
 MOST_STEPS = 32
 
 

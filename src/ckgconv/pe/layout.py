@@ -9,8 +9,9 @@ from torch import Tensor
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.sparse import SparseMatrix, sparse_matrix
 
-# Nodes up to which walks are taken with padded matrices, above with sparse ones: the results are equal. Two hops around
-# 1,000 nodes are a training step of 33 ms so, and were one of 126 (`benchmarks/scale.py`, two CPU cores).
+# Graphs of up to this many nodes use padded matrices for walks, larger ones sparse ones; the results are equal. With
+# sparse ones a training step with two hops on 1,000 nodes needs 33 ms, with padded ones 126 (`benchmarks/scale.py`, two
+# CPU cores).
 LARGEST_PADDED = 512
 
 

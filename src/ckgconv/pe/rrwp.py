@@ -43,8 +43,8 @@ def rrwp(
     order = highest_power(steps, counting)
     pairs = PairReader(graphs)
     dtype = dtype or working_dtype(graphs)
-    # On a CPU float64 costs little here, and rounded at the end it gives pairs that a symmetry of the graph exchanges
-    # the same bits: a kernel in evaluation computes equal rows once.
+    # On a CPU float64 costs little here. Rounded at the end, pairs that a symmetry of the graph exchanges have the same
+    # bits, and in evaluation a kernel computes equal rows once.
     matrix = transition(graphs, torch.float64 if graphs.node_graph.device.type == "cpu" else dtype)
     on_diagonal = (pairs.receiver == pairs.sender).to(dtype)
     channels = [on_diagonal, *(pairs.read(power).to(dtype) for power in powers(matrix, order))]
@@ -56,7 +56,7 @@ def sparse_rrwp(
 ) -> Coordinates:
     """The same values, but only the pairs that a walk of at most the highest power reaches, the diagonal included.
 
-    Time and memory are those of the reached pairs, not n²: for graphs whose pairs do not fit.
+    Time and memory grow with the reached pairs, not with n²: for graphs whose pairs do not fit into memory.
     """
     order = highest_power(steps, counting)
     matrix = sparse_transition(graphs, dtype or working_dtype(graphs))

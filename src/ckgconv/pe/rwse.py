@@ -42,7 +42,7 @@ def pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None
 
 
 def sparse_pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
-    """The same for the pairs that a walk of at most `steps` steps reaches; the others are not zero, but not stored."""
+    """The same for the pairs that a walk of at most `steps` steps reaches; the others are not zero, only not stored."""
     receiver, sender = pairs_within(graphs, steps)
     encoding = sparse_rwse(graphs, steps, dtype)
     return Coordinates(receiver, sender, torch.cat([encoding[receiver], encoding[sender]], dim=-1), complete=False)

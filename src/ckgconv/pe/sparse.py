@@ -1,6 +1,6 @@
 """Square sparse matrices over the nodes of all graphs: just enough algebra for random walks.
 
-    (AB)_ij = Σ_k A_ik B_kj,   only entries with a k that links them are formed
+    (AB)_ij = Σ_k A_ik B_kj,   only for i and j that some k links
 
 Plain gathers and sums: any device, differentiable in the values. Legend: N nodes, S entries.
 """

@@ -1,11 +1,11 @@
-"""Pseudo-coordinates as PyG transforms, for people who precompute.
+"""Pseudo-coordinates as PyG transforms, for users who precompute them.
 
 Each writes tensors whose names PyG's `Batch` concatenates and renumbers by itself:
 
     pair_index [2, P]      receivers above senders
     pair_encoding [P, C]   coordinates of each pair ([P] int64 for SPD)
     node_encoding [N, K]   return probabilities, the node part
-    pair_source            which encoding it is, so that a network can refuse another one
+    pair_source            which encoding it is, so that a network can refuse any other
 
 A model uses them where they are present instead of computing its own.
 """
@@ -64,7 +64,7 @@ class AddHeat(BaseTransform):  # type: ignore[misc]
 
 
 class AddRWSE(BaseTransform):  # type: ignore[misc]
-    """Return probabilities of each node; the node part beside SPD, RD and pair-RWSE."""
+    """Return probabilities of each node; the node part that goes with SPD, RD and pair-RWSE."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps

@@ -1,4 +1,4 @@
-"""The paper's studies, each a function from options to a report with the paper's number beside ours.
+"""The paper's studies, each a function from options to a report with the paper's numbers next to ours.
 
 To add one: write `studies/NAME.py` with a function `(Options) -> Report`, and enter it here with the fields of
 `Options` it reads; `ckgconv study NAME` then runs it, prints its table and writes its page.
@@ -28,7 +28,7 @@ STUDIES: dict[str, Study] = {
         ("seeds", "epochs", "data_dir"),
     ),
     "support": Study("how far a kernel must reach", ablations.support, ablations.READS),
-    "kernel-depth": Study("whether a linear kernel would do", ablations.kernel_depth, (*ablations.READS, "data")),
+    "kernel-depth": Study("whether a linear kernel is enough", ablations.kernel_depth, (*ablations.READS, "data")),
     "pe": Study("which pseudo-coordinates", ablations.pe, ablations.READS),
     "flexibility": Study("whether kernels need negative signs", ablations.flexibility, (*ablations.READS, "data")),
     "normalisation": Study("what LayerNorm costs", ablations.normalisation, ablations.READS),
@@ -38,7 +38,7 @@ STUDIES: dict[str, Study] = {
 
 
 def study(name: str) -> Study:
-    """The study of that name; a sentence with the nearest one where there is none."""
+    """The study of that name; refused with the nearest name where there is none."""
     if name in STUDIES:
         return STUDIES[name]
     raise InputError(f"There is no study {name!r}: {nearest(name, list(STUDIES))}")

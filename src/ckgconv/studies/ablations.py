@@ -3,9 +3,9 @@
 support         1, 3, 5, 11, 21 hops and the whole graph
 kernel-depth    0, 1, 2 MLP blocks at one budget of parameters
 pe              RRWP, RD, SPD, pair-RWSE
-flexibility     any sign, or softmax over the support; beside GRIT's published figure
+flexibility     any sign, or softmax over the support; next to GRIT's published figure
 normalisation   BatchNorm or LayerNorm, in blocks and kernels
-degree          scaler behind the convolution (Eq. 7), inside the coordinates (Eq. 8), none
+degree          scaler after the convolution (Eq. 7), inside the coordinates (Eq. 8), none
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from statistics import mean
 
 from ckgconv.recipes import recipe
 from ckgconv.recipes.variant import changed
-from ckgconv.studies.grid import Outcome, Published, Variant, best_of, grid_report, plus_minus, run_grid, told_apart
+from ckgconv.studies.grid import Outcome, Published, Variant, best_of, distinguished, grid_report, plus_minus, run_grid
 from ckgconv.studies.report import Options, Report
 
 READS = ("seeds", "epochs", "device", "precision", "keep", "workers", "data_dir")
@@ -37,7 +37,7 @@ def support(options: Options) -> Report:
 
 
 def kernel_depth(options: Options) -> Report:
-    """Whether a linear kernel would do."""
+    """Whether a linear kernel is enough."""
     paper = {
         "zinc": {0: (0.074, 0.005), 1: (0.065, 0.005), 2: (0.059, 0.003)},
         "pattern": {0: (0.87355, 0.00230), 1: (0.88955, 0.00251), 2: (0.88661, 0.00142)},
@@ -115,13 +115,13 @@ def _study(
 
 
 def _compared(worse: str, worse_words: str, better_words: str) -> Callable[[list[Outcome]], str]:
-    """A title that says how one variant compares with the best of the others."""
+    """A title that states how one variant compares with the best of the others."""
 
     def title(outcomes: list[Outcome]) -> str:
         one = next(outcome for outcome in outcomes if outcome.variant.label == worse)
         other = best_of([outcome for outcome in outcomes if outcome is not one])
         differs = "is worse than" if best_of([one, other]) is other else "is better than"
-        verdict = differs if told_apart(one, other) else "is not told apart from"
+        verdict = differs if distinguished(one, other) else "is not distinguished from"
         worse_first = worse_words[0].upper() + worse_words[1:]
         return f"{worse_first} {verdict} {better_words}: {plus_minus(one.tests)}, {plus_minus(other.tests)}"
 
@@ -130,17 +130,17 @@ def _compared(worse: str, worse_words: str, better_words: str) -> Callable[[list
 
 def _best_encodings(outcomes: list[Outcome]) -> str:
     best = best_of(outcomes)
-    equals = [one.variant.label for one in outcomes if one is not best and not told_apart(one, best)]
+    equals = [one.variant.label for one in outcomes if one is not best and not distinguished(one, best)]
     rest = [one.variant.label for one in outcomes if one is not best and one.variant.label not in equals]
-    beside = f", {' and '.join(equals)} not told apart from it" if equals else ""
+    tied = f", {' and '.join(equals)} not distinguished from it" if equals else ""
     are = "are" if len(rest) > 1 else "is"
     worse = f"; {' and '.join(rest)} {are} worse than {best.variant.label}" if rest else ""
-    return f"{best.variant.label} has the best mean{beside}{worse}"
+    return f"{best.variant.label} has the best mean{tied}{worse}"
 
 
 def _support_title(outcomes: list[Outcome]) -> str:
     one, whole = outcomes[0], outcomes[-1]
-    verdict = "" if told_apart(one, whole) else ", not told apart"
+    verdict = "" if distinguished(one, whole) else ", not distinguished"
     return (
         f"Beyond one hop: MAE {mean(one.tests):.3f} with one hop, {mean(whole.tests):.3f} with the whole graph{verdict}"
     )

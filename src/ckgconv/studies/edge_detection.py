@@ -31,7 +31,7 @@ KERNEL_WIDTH = 5
 # Nodes 0-3 are the upper row of the paper's figure, 4-7 the lower one.
 SIGNAL = (1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0, 0.0)
 BORDER = (0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 1.0, 0.0)
-# Loss and accuracy (%) printed in the paper; its run took the ladder.
+# Loss and accuracy (%) printed in the paper; its run used the ladder.
 PAPER = {
     "CKGConv": ("2e-4 ± 1e-05", "100 ± 0"),
     "GCNConv": ("0.693 ± 0.001", "50 ± 0"),
@@ -48,18 +48,18 @@ powers, kernel of hidden width {KERNEL_WIDTH} with batch norms, float64. No degr
 would hand √d to the constrained kernels too, and on the ladder the degree is the answer. p: two-sided t-test of our
 losses against those of CKGConv on the same graph.
 
-**What the ladder shows.** The published run took the 2×4 ladder; the drawing in the paper is an 8-cycle. On the
-ladder the border nodes are exactly the nodes of degree 3. A convolution read linearly can tell them apart only if its
+**What the ladder shows.** The published run used the 2×4 ladder; the drawing in the paper is an 8-cycle. On the
+ladder the border nodes are exactly the nodes of degree 3. A convolution read linearly can distinguish them only if its
 coefficients sum to different values there than at the corners (the proof is in `edge_detection.py`): it reads the
 degree rather than the edge of the signal, with a free kernel too. A softmax kernel cannot, its coefficients sum to 1
 at every node, and stays at ln 2. A softplus kernel can, and ours learns to; the paper's run reached 60 %, and what
 kept it there is not printed.
 
-**What the 8-cycle shows.** All its nodes look alike, so a linear reading of one convolution has a cross-entropy of at
-least ln 2 for *any* kernel, by the same proof: the output tends to a constant. A sharpening
-kernel answers an edge with +1 on one side and -1 on the other. Reading the energy y² of the response, without a bias
-before the square, shows what the paper describes: the kernel that may be negative finds every border node, while with
-positive coefficients y² orders the nodes as y does, and at most 75 % can be right."""
+**What the 8-cycle shows.** All its nodes are equivalent, so a linear reading of one convolution has a cross-entropy of
+at least ln 2 for *any* kernel, by the same proof: the output tends to a constant. A sharpening kernel answers an edge
+with +1 on one side and -1 on the other. Reading the energy y² of the response, without a bias before the square, shows
+what the paper describes: the kernel that may be negative finds every border node, while with positive coefficients y²
+orders the nodes as y does, and at most 75 % can be right."""
 
 
 def edge_detection(options: Options) -> Report:

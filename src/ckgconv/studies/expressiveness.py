@@ -14,16 +14,16 @@ from torch_geometric.data import Data
 
 from ckgconv.data.expressiveness import GraphPairs, brec, csl, csl_folds, exp, exp_file, sr25
 from ckgconv.studies.oracle import STEPS, classes
+from ckgconv.studies.processes import in_one_thread
 from ckgconv.studies.random_network import BLOCKS, MARGIN, DistanceName
 from ckgconv.studies.report import Cell, Options, Report, markdown_table, new_figure, spread
 from ckgconv.studies.separation import NETWORKS, Family, consult_oracle, draw_networks, raw, statistics_sample
-from ckgconv.studies.side_by_side import in_one_thread
 from ckgconv.studies.trained_network import WIDTH as TRAINED_WIDTH
 from ckgconv.studies.trained_network import classifier_recipe, contrast, exp_split, trained_accuracy
 
 SEEDS = (0, 1)
 WIDTHS = (4, 16, 64)
-# EXP is as many pairs of nodes as all else together, and small networks separate it.
+# EXP has as many pairs of nodes as all other sets together, and small networks separate it.
 EXP_WIDTHS = (4, 16)
 STEPS_OF_CONTRAST = 30
 CSL_EPOCHS = 50
@@ -89,8 +89,8 @@ def by_class(formulas: GraphPairs | None, epochs: int | None, seed: int) -> dict
 def by_contrast(family: Family, seeds: tuple[int, ...], sample: Data) -> dict[str, Any]:
     """By group: pairs that networks trained on one pair each separate, of all and beyond GD-WL.
 
-    Training may end in a network that answers everything alike: where GD-WL separates a pair and the network does not,
-    the next seed is tried.
+    Training may end in a network that gives every graph the same output: where GD-WL separates a pair and the network
+    does not, the next seed is tried.
     """
     bound = family.oracle["RRWP"]
     separated, difference = np.zeros(len(bound), bool), np.zeros(len(bound))
@@ -150,7 +150,7 @@ def finding(families: list[Family], trained: dict[str, Any]) -> str:
 
 
 def claim(families: list[Family], trained: dict[str, Any]) -> str:
-    """What the paper says beside what was found."""
+    """What the paper claims, and what was found."""
     beyond = {name: sum(family.beyond(name) for family in families) for name in NETWORKS}
     missed = {name: sum(family.missed(name) for family in families) for name in NETWORKS}
     rings = families[0]
@@ -179,7 +179,7 @@ def skip_links(accuracies: dict[DistanceName, list[float]]) -> str:
     """Trained networks of every distance on CSL."""
     found = ", ".join(f"{name} {spread(values)} %" for name, values in accuracies.items())
     return (
-        f"Trained on CSL, test accuracy over the folds: {found}. SPD cannot tell skips 6 and 16 apart, and one of the "
+        f"Trained on CSL, test accuracy over the folds: {found}. SPD cannot distinguish skips 6 and 16, and one of the "
         "two is wrong whatever a network answers: 90 % is the most it can reach on a stratified fold."
     )
 
@@ -204,9 +204,9 @@ that minimise the cosine of the two outputs, then the same test as for random we
 and GD-WL does, once more with the next seed. The published protocol of BREC trains on 32 relabelled copies of each
 graph and judges by Hotelling's T².
 
-Every network is drawn, trained and measured in one thread: with two, a few of the trained ones end elsewhere. Another
-processor or version of torch may have the same effect. EXP is read from `exp.npz` in the folder that CKGCONV_DATA or
---data-dir names."""
+Every network is drawn, trained and measured in one thread: with two threads a few of the trained networks differ.
+Another processor or version of torch may have the same effect. EXP is read from `exp.npz` in the folder that
+CKGCONV_DATA or --data-dir names."""
 
 
 def without_exp(formulas: GraphPairs | None) -> tuple[str, ...]:

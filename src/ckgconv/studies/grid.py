@@ -1,8 +1,8 @@
 """A grid of recipes × seeds, each a run that is kept and resumed: what the ablations share.
 
 Runs are kept by recipe, not by study: the published recipe, which is a row of nearly every table, is trained once.
-A shortened protocol (`--epochs`) shortens the warm-up by the same factor and says so in the title of its column. Of a
-finished run its record.json is enough: tables can be made again on a machine that trained none of it.
+A shortened protocol (`--epochs`) shortens the warm-up by the same factor and the title of its column says so. The
+record.json of a finished run is enough: tables can be made again on a machine that trained none of the runs.
 
 Legend: V variants, S seeds.
 """
@@ -25,18 +25,18 @@ from ckgconv.data import load
 from ckgconv.engine.record import Record, read_record, write_record
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe
+from ckgconv.studies.processes import in_processes
 from ckgconv.studies.report import Cell, Options, Origin, Report, new_figure
-from ckgconv.studies.side_by_side import side_by_side
 from ckgconv.studies.t_test import sample, t_test
 from ckgconv.tasks.metrics import METRICS
 
 SEEDS = (0, 1, 2, 3)
-# Values that recipes have had since: left out where they change nothing, so that runs kept before are still found.
-LATER: dict[str, list[tuple[str, Any]]] = {
+# Fields added to recipes later: left out of the digest at these values, so that earlier runs are still found.
+LATER: dict[str, list[tuple[str, object]]] = {
     "model": [("kind", "ckgcn")],
     "training": [("optimizer", "adamw"), ("momentum", 0.9), ("huber_delta", 1.0)],
 }
-# Probability below which two variants are told apart.
+# p below which two variants are distinguished.
 SIGNIFICANT = 0.05
 
 
@@ -88,21 +88,21 @@ def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
     kept = [_kept(*task, options) for task in tasks]
     missing = [task for task, record in zip(tasks, kept, strict=True) if record is None]
     runs = partial(_trained, options=options)
-    alone = options.workers == 1 or not missing
-    trained = iter([runs(*task) for task in missing] if alone else _side_by_side(runs, missing, options))
+    serial = options.workers == 1 or not missing
+    trained = iter([runs(*task) for task in missing] if serial else _concurrently(runs, missing, options))
     records = [record or next(trained) for record in kept]
     each = len(seeds)
     return [Outcome(variant, records[place * each :][:each]) for place, variant in enumerate(variants)]
 
 
-def _side_by_side(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], options: Options) -> list[Record]:
+def _concurrently(runs: Callable[..., Any], tasks: list[tuple[Recipe, int]], options: Options) -> list[Record]:
     """While one run starts, compiles or is tested, others train."""
     for data in {recipe.data for recipe, _ in tasks}:
-        load(data, options.data_dir)  # packed once, and not by several at a time
+        load(data, options.data_dir)  # packed once, not by several processes at a time
     on_cpu = options.device == "cpu" or not torch.cuda.is_available()
     threads = max(1, torch.get_num_threads() // options.workers)
-    # The memory of a process on a CPU is the most it ever had.
-    return side_by_side(runs, tasks, options.workers, threads, per_process=1 if on_cpu else None)
+    # Peak memory on a CPU is that of the whole process.
+    return in_processes(runs, tasks, options.workers, threads, per_process=1 if on_cpu else None)
 
 
 def run_folder(recipe: Recipe, seed: int, options: Options) -> Path:
@@ -124,7 +124,7 @@ def _kept(recipe: Recipe, seed: int, options: Options) -> Record | None:
 
 
 def _trained(recipe: Recipe, seed: int, options: Options) -> Record:
-    """The record of a run, begun or resumed; it says how many ran side by side, since that tells in its times."""
+    """The record of a run, started or resumed; it names the number of concurrent runs, which affects its times."""
     folder = run_folder(recipe, seed, options)
     record = train(
         recipe,
@@ -141,13 +141,13 @@ def _trained(recipe: Recipe, seed: int, options: Options) -> Record:
 
 
 def finished_record(folder: Path) -> Record | None:
-    """The record of a run that has been tested, which is the last thing a run does; None of any other."""
+    """The record of a run that has been tested, which is the last thing a run does; None for any other."""
     record = read_record(folder)
     return None if record is None or record.test is None else record
 
 
 def digest(recipe: Recipe) -> str:
-    """Eight letters that stand for all values of a recipe."""
+    """Eight characters that identify all values of a recipe."""
     values = asdict(recipe)
     for group, later in LATER.items():
         values[group] = {name: value for name, value in values[group].items() if (name, value) not in later}
@@ -155,7 +155,7 @@ def digest(recipe: Recipe) -> str:
 
 
 def shortened(recipe: Recipe, epochs: int | None) -> Recipe:
-    """The recipe with so many epochs, its warm-up shortened alike; as it is where None."""
+    """The recipe with this number of epochs and its warm-up shortened by the same factor; unchanged where None."""
     if epochs is None:
         return recipe
     training = recipe.training
@@ -201,7 +201,7 @@ def grid_report(
 
 
 def plus_minus(values: Sequence[float]) -> str:
-    """Mean ± s.d., as the t-test takes it, dividing by n - 1; of one run the value alone."""
+    """Mean ± s.d. as in the t-test, dividing by n - 1; for one run the value alone."""
     return f"{mean(values):.4f}" + (f" ± {stdev(values):.4f}" if len(values) > 1 else "")
 
 
@@ -212,7 +212,7 @@ def best_of(outcomes: Sequence[Outcome]) -> Outcome:
     return max(outcomes, key=lambda outcome: sign * mean(outcome.tests))
 
 
-def told_apart(one: Outcome, other: Outcome) -> bool:
+def distinguished(one: Outcome, other: Outcome) -> bool:
     """Whether their runs differ by more than chance; never where no t-test applies, as for single runs."""
     found = probability(one, other)
     return found is not None and found < SIGNIFICANT
@@ -232,7 +232,7 @@ def _printed(paper: tuple[float, float]) -> str:
 
 
 def probability(outcome: Outcome, reference: Outcome) -> float | None:
-    """Of a difference like theirs between runs of one variant; None for one run, or where no run differs."""
+    """Of such a difference between runs of one variant; None for one run, or where no run differs."""
     one, other = outcome.tests, reference.tests
     if outcome is reference or min(len(one), len(other)) < 2 or len({*one}) == len({*other}) == 1:
         return None
@@ -248,7 +248,7 @@ def _summary(record: Record) -> dict[str, Any]:
 
 def _protocol(epochs: int, options: Options) -> str:
     seeds = options.seeds or SEEDS
-    short = "" if options.epochs is None else f" Shortened from {epochs} to {options.epochs} epochs, warm-up alike."
+    short = "" if options.epochs is None else f" Shortened from {epochs} to {options.epochs} epochs, warm-up too."
     spread = f"mean ± s.d. (dividing by n - 1) of {len(seeds)} seeds" if len(seeds) > 1 else "one seed"
     return f"Test metric at the best validation epoch, {spread}, precision {options.precision}.{short}"
 
@@ -256,16 +256,16 @@ def _protocol(epochs: int, options: Options) -> str:
 def _tested(reference: Outcome) -> str:
     runs = len(reference.tests)
     if runs == 1:
-        return "p: none, a single run of each variant tells nothing apart."
+        return "p: none, single runs of each variant distinguish nothing."
     return f"p: two-sided t-test against {reference.variant.label}, the best mean, {runs} runs each."
 
 
 def _costs(at_once: int) -> str:
-    """What the last columns are, and are not."""
+    """How the last columns were measured."""
     together = "" if at_once == 1 else f" Up to {at_once} runs shared the device: their times are no benchmark."
     return (
         "s/epoch: median over all epochs of a variant. MB: the largest peak of a run from its start on, preparing the "
-        f"data included; a run that was resumed has that of its last piece.{together}"
+        f"data included; a resumed run has that of its last part.{together}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Learned kernels on molecules: ψ of several layers and channels beside the adjacency, and around one atom.
+"""Learned kernels on molecules: ψ of several layers and channels next to the adjacency, and around one atom.
 
 Coefficients are drawn in a diverging colour map centred at 0: a convolution whose kernel has both signs can sharpen,
 one with positive coefficients alone can only blur.
@@ -26,7 +26,7 @@ from ckgconv.nn import CKGCN
 from ckgconv.pe import spd
 from ckgconv.studies.report import Options, Report, new_figure
 
-# Where the record of the full ZINC run lies.
+# The folder of the full ZINC run.
 TRAINED = Path("results/zinc")
 MOLECULES = 64  # over which shares are taken
 CHANNELS = (0, 1, 2)
@@ -107,8 +107,8 @@ def negative_shares(run: Run, molecules: list[Data]) -> list[float]:
 def layout(data: Data) -> NDArray[np.float64]:
     """[n, 2] positions with small Σ_ij (|x_i - x_j|/d_ij - 1)², d the hop distance.
 
-    Each atom moves half of the way to where the others, weighted by 1/d², would have it. From classical scaling on,
-    with a small push: where that lays atoms on top of each other, nothing else would part them.
+    Each atom moves half of the way to where the others, weighted by 1/d², would place it. They start from classical
+    scaling with a small random shift, since nothing else would separate atoms that it places on top of each other.
     """
     nodes = int(data.num_nodes)
     distance = spd(pack(data.edge_index, None, None, nodes), nodes).values.view(nodes, nodes).double()

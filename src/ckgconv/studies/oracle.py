@@ -51,7 +51,8 @@ def gdwl_separates(pairs: GraphPairs, distance: Distance) -> Separated:
 def classes(pairs: GraphPairs, separated: Separated) -> int:
     """How many classes the graphs of a family fall into, where every two of them are compared.
 
-    To be told apart from a graph is to be told apart from all of its class, so each class counts by its first graph.
+    A graph separated from one graph is separated from all of that graph's class, so each class is counted once, by its
+    first graph.
     """
     together = pairs.second[torch.from_numpy(~separated)]
     graphs = torch.cat([pairs.first, pairs.second]).unique()

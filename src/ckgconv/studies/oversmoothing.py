@@ -1,7 +1,7 @@
 """Anti-oversmoothing (Appendix B.1): alternating signals on the 6-cycle, to be returned as labels.
 
 Each layer of GCN multiplies the alternating part of a signal by -1/3, its eigenvalue under the mean over a node and its
-two neighbours: six layers leave 1/729 of what tells the nodes apart. The coefficients of CKGConv may be negative.
+two neighbours: six layers leave 1/729 of what distinguishes the nodes. The coefficients of CKGConv may be negative.
 
 Legend: N nodes, P pairs, C coordinate channels, D width.
 """

@@ -28,17 +28,17 @@ from ckgconv.studies.oracle import LONGEST, STEPS, Separated
 DistanceName = Literal["SPD", "RD", "RRWP"]
 BLOCKS = 3
 OUTPUTS = 16
-# A difference counts from this many times the noise on.
+# A difference above this many times the noise counts.
 MARGIN = 100.0
 # How strongly γ of the norms varies: the larger, the more the kernel bends between close coordinates.
 SCALE = 6.0
-# Pairs of nodes in one forward pass, so few that a wide layer of them stays in cache.
+# Pairs of nodes in one forward pass, few enough for a wide layer of them to stay in cache.
 ROWS = 8_000
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What one network says about pairs of graphs."""
+    """Outputs of one network on pairs of graphs, compared."""
 
     difference: Tensor  # [Q] relative
     noise: float  # the largest of all graphs, relative
@@ -51,9 +51,9 @@ class Measured:
 def network_recipe(distance: DistanceName, width: int, outputs: int = OUTPUTS) -> CKGCNRecipe:
     """A CKGCN that sees nothing but its distance.
 
-    Nodes and edges carry no attributes, and M_ii = 0, the one return probability beside SPD and RD, says nothing. The
-    degree is no more than the distance knows by SPD (how many are at distance 1) and by RRWP (M_ij = 1/d_i); a
-    resistance does not tell which nodes are neighbours, so there the degree scaler is left out.
+    Nodes and edges carry no attributes, and M_ii = 0, the one return probability given with SPD and RD, carries no
+    information. The degree follows from SPD (the number of nodes at distance 1) and from RRWP (M_ij = 1/d_i);
+    resistances do not show which nodes are neighbours, so for RD the degree scaler is left out.
     """
     return CKGCNRecipe(
         width=width,
@@ -83,7 +83,7 @@ def random_network(distance: DistanceName, width: int, seed: int, sample: Data) 
 def draw_weights(network: CKGCN) -> None:
     """Matrices N(0, 1/fan-in), norms with γ and β drawn too.
 
-    The published start is a poor sample of networks: β = 0 behind a norm turns the constant features of a graph
+    The published initialisation is a poor sample of networks: β = 0 of a norm turns the constant features of a graph
     without attributes into zeros, and weights of 0.02 make ψ nearly constant.
     """
     for module in network.modules():
@@ -131,7 +131,7 @@ def measure(network: CKGCN, pairs: GraphPairs, seed: int = 0) -> Measured:
     first, second = place.split(len(pairs))
     difference = (outputs[first] - outputs[second]).abs().amax(dim=1) / torch.maximum(size[first], size[second])
     noise = ((outputs - again).abs().amax(dim=1) / size).max()
-    # A relabelling may by chance round the same way everywhere.
+    # A relabelling may by chance cause no rounding difference at all.
     return Measured(difference, max(float(noise), torch.finfo(torch.float64).eps))
 
 

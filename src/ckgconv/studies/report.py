@@ -1,7 +1,7 @@
-"""What a study is, and the page it leaves behind.
+"""What a study is, and the page it writes.
 
 A study is a function `(Options) -> Report`, entered in the dictionary of `ckgconv.studies` together with the options
-it reads. `conduct` runs it and adds where the numbers come from; `write_page` leaves `table.json`, `README.md` and
+it reads. `conduct` runs it and adds where the numbers come from; `write_page` writes `table.json`, `README.md` and
 `figure.png` in a folder.
 """
 
@@ -29,7 +29,7 @@ DOTS = 130
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may change about a study; None or empty: as the paper had it."""
+    """What a user may change about a study; None or empty: as in the paper."""
 
     seeds: tuple[int, ...] | None = None
     epochs: int | None = None
@@ -39,13 +39,13 @@ class Options:
     device: str = "auto"
     precision: str = "32"
     keep: Path | None = None  # where training runs are kept, to be resumed
-    workers: int = 1  # runs side by side
+    workers: int = 1  # concurrent runs
     data_dir: Path | None = None  # where packed files are
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What computed numbers: commit, device, versions of packages, and how long it took."""
+    """What computed numbers: commit, device, versions of packages, and how many seconds they needed."""
 
     commit: str | None
     device: str
@@ -59,12 +59,12 @@ class Report:
 
     Args:
         title: the finding, a sentence.
-        columns, rows: the table that people read; the paper's number stands beside ours.
+        columns, rows: the table of the page, the paper's numbers next to ours.
         figure: the picture, its title the finding too.
-        notes: paragraphs of Markdown under the table: the setting, and why a number differs where it does.
+        notes: paragraphs of Markdown under the table: the setting, and why a number differs from the paper's.
         values: raw numbers for `table.json`, every seed included.
         seeds: those that were drawn from; empty where nothing is random.
-        device: where it was computed.
+        origin: what computed the numbers; None: this process.
     """
 
     title: str
@@ -95,7 +95,7 @@ class Provenance(Origin):
 
 
 def conduct(study: Study, options: Options, arguments: Sequence[str]) -> tuple[Report, Provenance]:
-    """Run a study; `arguments` are those of `ckgconv`, as a person would type them again."""
+    """Run a study; `arguments` are those of `ckgconv`, as a user would type them again."""
     for name, default in asdict(Options()).items():
         given = getattr(options, name) != default
         spelled = name.replace("_", "-")
@@ -147,7 +147,7 @@ def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> st
 
 
 def shown(cell: Cell) -> str:
-    """A cell as people read it: four digits of a number, a dash for none."""
+    """A cell of the page: four digits of a number, a dash for None."""
     if cell is None:
         return "–"
     return f"{cell:.4g}" if isinstance(cell, float) else str(cell)

@@ -1,4 +1,4 @@
-"""Pairs of graphs, what GD-WL says about them, and what networks say, group by group.
+"""Pairs of graphs, and which of them GD-WL and networks separate, group by group.
 
 Legend: Q pairs of graphs.
 """
@@ -14,15 +14,15 @@ from torch_geometric.data import Data
 
 from ckgconv.data.expressiveness import GraphPairs
 from ckgconv.studies.oracle import DISTANCES, Separated, gdwl_separates
+from ckgconv.studies.processes import in_one_thread
 from ckgconv.studies.random_network import DistanceName, Measured, measure, random_network
-from ckgconv.studies.side_by_side import in_one_thread
 
 NETWORKS: tuple[DistanceName, ...] = ("SPD", "RD", "RRWP")
 
 
 @dataclass
 class Family:
-    """Pairs of graphs with what is known about each: GD-WL by distance, networks by distance and width."""
+    """Pairs of graphs with results for each: GD-WL by distance, networks by distance and width."""
 
     pairs: GraphPairs
     widths: tuple[int, ...]
@@ -41,7 +41,7 @@ class Family:
         return found
 
     def beyond(self, distance: DistanceName) -> int:
-        """Pairs that some network separates though its GD-WL does not: there may be none."""
+        """Pairs that some network separates though its GD-WL does not: by the bound there are none."""
         found = np.any([self.found(distance, width) for width in self.widths], axis=0)
         return int((found & ~self.oracle[distance]).sum())
 
@@ -106,9 +106,9 @@ def raw(family: Family) -> dict[str, Any]:
 def margin(run: Measured, bound: Separated) -> dict[str, float | None]:
     """Noise of a network; largest difference of pairs its GD-WL does not separate, smallest of those it does."""
     difference = run.difference.numpy()
-    alike, apart = difference[~bound], difference[bound]
+    equal, different = difference[~bound], difference[bound]
     return {
         "noise": run.noise,
-        "largest where GD-WL sees none": float(alike.max()) if len(alike) else None,
-        "smallest where GD-WL sees one": float(apart.min()) if len(apart) else None,
+        "largest where GD-WL sees none": float(equal.max()) if len(equal) else None,
+        "smallest where GD-WL sees one": float(different.min()) if len(different) else None,
     }

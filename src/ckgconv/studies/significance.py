@@ -20,7 +20,7 @@ Student's two-sample t-tests with equal variances, the test the paper names, fro
 is that of its being better. The printed values are rounded, so small p-values have one digit at most. The deviations of
 the ensembles come from bootstrapping, whose number of draws is not printed; {PAPER_RUNS} is assumed for them too. No
 correction for several comparisons is made, here or in the paper. `table.json` has Welch's test, without equal
-variances, beside each."""
+variances, for each."""
 RUNS_NOTE = """\
 Student's two-sample t-test with equal variances, between the test metrics at the best validation epoch; "better" is the
 side with the better mean, and the one-sided p-value is that of its being better."""
@@ -60,7 +60,7 @@ def decisive(claim: Claim, test: TTest) -> float:
 
 
 def claim_row(claim: Claim, test: TTest) -> tuple[Cell, ...]:
-    """One comparison for people."""
+    """One comparison as a row of the table."""
     better, other = claim.printed
     says = "–" if claim.says is None else f"{'significant' if claim.says else 'not significant'}, {claim.sides}-sided"
     follows = "–" if claim.says is None else "yes" if holds(claim, test) else "no"
@@ -69,7 +69,7 @@ def claim_row(claim: Claim, test: TTest) -> tuple[Cell, ...]:
 
 
 def claim_values(claim: Claim, test: TTest) -> dict[str, object]:
-    """One comparison for machines."""
+    """One comparison for `table.json`."""
     welch = t_test(*claim.samples, claim.higher_is_better, equal_variance=False)
     return {**asdict(claim), "student": asdict(test), "welch": asdict(welch)}
 

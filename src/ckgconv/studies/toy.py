@@ -42,7 +42,7 @@ class Fit:
 
 
 def loss_test(runs: Sequence[Fit], reference: Sequence[Fit]) -> float | None:
-    """p of a two-sided t-test between their losses; None of the reference itself, of one run, or where none differs."""
+    """p of a two-sided t-test between their losses; None for the reference itself, one run, or equal runs."""
     ours, theirs = [run.loss for run in runs], [run.loss for run in reference]
     if runs is reference or len(runs) < 2 or len({*ours}) == len({*theirs}) == 1:
         return None
@@ -66,7 +66,7 @@ def fit(build: Callable[[], nn.Module], toy: Toy, seed: int, learning_rate: floa
             loss.backward()
             optimiser.step()
             curve.append(loss.item())
-    # In training mode still: the studies ask what a convolution can fit, not how running statistics follow.
+    # The network stays in training mode: the studies ask what a convolution can fit, not how running statistics lag.
     with torch.no_grad():
         logits = network(toy.signal, toy.edge_index)
         loss = F.binary_cross_entropy_with_logits(logits, toy.label)

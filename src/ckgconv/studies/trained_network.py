@@ -1,4 +1,4 @@
-"""What a trained CKGCN tells apart: CSL and EXP as classification, pairs of BREC and SR25 by contrast.
+"""What a trained CKGCN separates: CSL and EXP as classification, pairs of BREC and SR25 by contrast.
 
     contrast   minimise cos(f(G), f(H)), f(·) in R^16; f(G) = f(H) leaves it at 1, with a gradient of 0
 
@@ -27,7 +27,7 @@ SAMPLE = 100
 
 
 def classifier_recipe(distance: DistanceName, labels: int, node_types: int = 0) -> CKGCNRecipe:
-    """Mean pooling, from the published initial values; nodes have types or are all alike."""
+    """Mean pooling, from the published initial values; nodes have types, or are all equal."""
     model = network_recipe(distance, WIDTH)
     return replace(
         model,
@@ -40,7 +40,7 @@ def classifier_recipe(distance: DistanceName, labels: int, node_types: int = 0) 
 def trained_accuracy(recipe: CKGCNRecipe, data: PackedDataset, epochs: int, seed: int) -> float:
     """Test accuracy (%) after the last epoch.
 
-    The norms then take the statistics of training graphs anew instead of running ones: where all nodes start alike, a
+    The norms then use statistics recomputed from training graphs, not running ones: where all nodes start equal, a
     channel has no variance, and the lag of a running mean behind it would be magnified 300 times.
     """
     with torch.random.fork_rng(devices=[]):
@@ -68,7 +68,7 @@ def accuracy(network: CKGCN, data: PackedDataset) -> float:
 
 
 def exp_split(pairs: GraphPairs, seed: int) -> PackedDataset:
-    """80 % of the pairs train, 20 % test; the two formulas of a pair are never parted."""
+    """80 % of the pairs train, 20 % test; the two formulas of a pair stay in one split."""
     order = torch.randperm(len(pairs), generator=torch.Generator().manual_seed(seed))
     both = torch.stack([pairs.first, pairs.second], dim=1)[order].flatten()
     test = 2 * round(EXP_TEST * len(pairs))
@@ -76,19 +76,19 @@ def exp_split(pairs: GraphPairs, seed: int) -> PackedDataset:
 
 
 def contrast(pair: GraphPairs, distance: DistanceName, steps: int, seed: int, sample: Data) -> Measured:
-    """A network trained to part the two graphs of one pair, and then measured like a random one.
+    """A network trained to separate the two graphs of one pair, then measured like a random one.
 
     Statistics of the norms are frozen from the start, at those of `sample`: with those of a batch, two graphs that
-    look alike would be told apart by nothing but amplified rounding.
+    the network cannot separate would differ by amplified rounding.
     """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = freeze_statistics(CKGCN(network_recipe(distance, WIDTH)).double(), sample)
-    return measure(parted(network, pair, steps), pair)
+    return measure(separating(network, pair, steps), pair)
 
 
-def parted(network: CKGCN, pair: GraphPairs, steps: int) -> CKGCN:
-    """The network after so many steps on one pair."""
+def separating(network: CKGCN, pair: GraphPairs, steps: int) -> CKGCN:
+    """The network after `steps` steps on one pair."""
     optimiser = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
     batch = network.prepare(pair.dataset.batch(torch.cat([pair.first, pair.second])))
     for _ in range(steps):

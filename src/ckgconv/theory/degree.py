@@ -13,7 +13,7 @@ from ckgconv.nn.norm import NORMS, NormName
 def degree_survives(norm: NormName, mean_aggregated: Tensor, factor: Tensor) -> float:
     """Largest change that scaling rows [N, D] by f(d_i) = factor [N] > 0 leaves after the norm; 0 means erased."""
     module = NORMS[norm](mean_aggregated.shape[1]).to(mean_aggregated.dtype)
-    module.epsilon = 1e-30  # none at all, as far as float64 can tell
+    module.epsilon = 1e-30  # negligible in float64
     scaled = factor.unsqueeze(-1) * mean_aggregated
     with torch.no_grad():
         return float((module(scaled) - module(mean_aggregated)).abs().max())

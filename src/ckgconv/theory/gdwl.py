@@ -51,7 +51,7 @@ def indicator_colours(graphs: PackedGraphs, distance: Coordinates, rounds: int) 
     for _ in range(rounds):
         one_hot = nn.functional.one_hot(colours).double()
         kernel = IndicatorKernel(kinds, copies=one_hot.shape[1])
-        # The coordinates are labels of distances, so the encoding that is not rescaled: one channel, like "rd".
+        # The coordinates are labels of distances in one channel, so the encoding is "rd", which is not rescaled.
         conv = bare_convolution(kinds * one_hot.shape[1], kernel, pe="rd").double()
         counts = conv(one_hot.repeat(1, kinds), graphs.edge_index, batch=graphs.node_graph, pairs=pairs)
         colours = injective_table(counts)

@@ -1,5 +1,7 @@
 """A training step of the whole network by fused passes, as on a GPU: by Triton's interpreter, on padded batches."""
 
+import gc
+
 import pytest
 import torch
 from fake_streams import fake_streams
@@ -12,7 +14,7 @@ from ckgconv.engine.epoch import eager_step, predict_batch
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import source_of
 from ckgconv.engine.setup import make_fabric
-from ckgconv.engine.step import evaluation_step, training_step
+from ckgconv.engine.step import Part, evaluation_step, training_step
 from ckgconv.nn import CKGCN
 from ckgconv.recipes import recipe, with_value
 
@@ -78,6 +80,26 @@ def test_deferred_launches_write_what_they_would_at_once(monkeypatch):
     for name, gradient in gradients(schedule).items():
         assert torch.equal(gradient, at_once[name]), name
     schedule.finish()
+
+
+def test_a_step_leaves_no_tensors_to_the_garbage_collector(monkeypatch):
+    """A captured step whose memory only the collector frees outlives the next one: 2.4 GB in place of 0.5."""
+    monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: True)
+    fused = learner_of("zinc", (), small_dataset(recipe("zinc"), most=7), "32")
+    source, numbers = source_of(fused), torch.tensor([2, -1, 0], device=DEVICE)
+    sample = source.sample(fused.data, numbers, source.sizes.needed(torch.tensor([[1, 2, 3]])), "train")
+    fused.model.train()
+    for last in (Part.UPDATE, Part.FORWARD):
+        training_step(fused, sample, lambda loss: None, last=last)
+        gc.collect()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            training_step(fused, sample, lambda loss: None, last=last)
+            gc.collect()
+            assert not [each for each in gc.garbage if isinstance(each, torch.Tensor)]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
 
 
 @pytest.mark.parametrize("training", [False, True])

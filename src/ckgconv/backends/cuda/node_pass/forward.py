@@ -54,7 +54,6 @@ class Forward:
         self.sizes = {"D": self.width, "splits": self.splits, "BLOCK_N": NODES, "BLOCK_D": block(self.width)}
         self.norms = {"epsilon": settings.epsilon, "PARTS": power_of_two(self.splits)}
         self.plain, self.early = plain_launch(self.width, settings), early_launch(x)
-        self.convolve = self._separately if psi.shape[1] > MANY * self.nodes else self._at_once
 
     def run(self, moments: Tensor | None) -> tuple[Tensor, Tensor]:
         """x', and y, t, v of each block [L, 3, N, D]; `moments` gets the batch's, None takes running statistics."""
@@ -62,9 +61,10 @@ class Forward:
         self.state = {"TRACK": moments is not None, "PRECISION": self.settings.precision}
         kept = torch.empty(len(self.blocks), 3, self.nodes, self.width, device=self.x.device)
         source = self.x
+        convolve = self._separately if self.psi.shape[1] > MANY * self.nodes else self._at_once
         for number in range(len(self.blocks)):
             y, t, v = kept[number]
-            self.convolve(number, source, y, t)
+            convolve(number, source, y, t)
             self._feed_forward(number, t, v)
             source = v
         return self._last_norm(source), kept

@@ -1,6 +1,6 @@
-"""Parts of a study side by side, in processes of their own.
+"""Parts of a study run concurrently, each in a process of its own.
 
-Spawned, since CUDA does not survive a fork; and the number of threads is not to be changed in the process that calls.
+Processes are spawned, since CUDA does not survive a fork; the number of threads of the calling process stays as it is.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ Result = TypeVar("Result")
 Tasks = Sequence[tuple[Any, ...]]
 
 
-def side_by_side(
+def in_processes(
     function: Callable[..., Result], tasks: Tasks, workers: int, threads: int, per_process: int | None = None
 ) -> list[Result]:
-    """`function(*task)` of each task, in their order: so many at once, each with so many threads.
+    """`function(*task)` of each task, in their order: `workers` at a time, each with `threads` threads.
 
-    A process ends after `per_process` tasks, never where None.
+    A process ends after `per_process` tasks; None: it serves until the end.
     """
     initial = (get_context("spawn"), torch.set_num_threads, (threads,))
     with ProcessPoolExecutor(workers, *initial, max_tasks_per_child=per_process) as pool:
@@ -29,10 +29,10 @@ def side_by_side(
 def in_one_thread(function: Callable[..., Result], tasks: Tasks) -> list[Result]:
     """The same on all cores, each task in one thread.
 
-    With several, sums have another order, and a network in training may end elsewhere: numbers would hang on the
+    With several threads sums have another order, and training may end in another network: numbers would depend on the
     machine.
     """
     workers = torch.get_num_threads()
     if workers == 1 or not tasks:
         return [function(*task) for task in tasks]
-    return side_by_side(function, tasks, workers, threads=1)
+    return in_processes(function, tasks, workers, threads=1)
