@@ -79,6 +79,9 @@ def follows_the_plain_path(chosen, monkeypatch):
     expected = torch.tensor([eager_step(plain, batch) for batch in graphs.split(4)])
     assert len(found) == len(expected) == 20
     assert ((found - expected).abs() / expected.abs()).max() < 1e-4
+    # With the same weights: parameters without effect in training, such as biases in front of norms, have gradients of
+    # pure rounding, which Adam scales up, and in evaluation they do have an effect.
+    plain.model.load_state_dict(captured.model.state_dict())
     assert score == pytest.approx(evaluate(plain, "val"), rel=1e-3)
 
 
