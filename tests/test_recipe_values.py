@@ -41,7 +41,7 @@ def test_any_value_can_be_set(assignment, path, value):
 @pytest.mark.parametrize(
     ("assignment", "words"),
     [
-        ("model.widht=3", r"model.widht is no value of a recipe: did you mean model.width\?"),
+        ("model.widht=3", r"model.widht is not a value of a recipe: did you mean model.width\?"),
         ("modle.width=3", r"did you mean model\?"),
         ("model.kernel.drop=1", r"did you mean model.kernel.dropout\?"),
         ("model.width", "has no '='"),

@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -101,14 +100,3 @@ def test_splits_without_nodes_and_undivided_graphs_are_refused():
     run = train(small(epochs=1), data=untested, device="cpu")
     assert run.record.best.test is None
     assert majority_predictor(run) is None
-
-
-def test_the_example_of_the_readme():
-    text = (Path(__file__).parents[2] / "README.md").read_text()
-    (example,) = [part for part in text.split("```") if "from_pyg_masks(graph)" in part]
-    example = example.removeprefix("python").replace("outputs=7", "outputs=3")
-    # A graph of any other width; two epochs are enough to see it run.
-    data = graph(torch.arange(NODES) % 3)
-    data.x = torch.rand(NODES, 11)
-    example = example.replace("train(replace(mine,", "train(replace(mine, training=small().training,")
-    exec(compile(example, "README.md", "exec"), {"graph": data, "small": small})

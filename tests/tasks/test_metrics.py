@@ -97,7 +97,7 @@ def test_target_scale():
     scale = fitted(target)
     assert scale.mean.tolist() == [2.0, 5.0]
     assert scale.spread.tolist() == [1.0, 1.0]
-    torch.testing.assert_close(scale.restore(scale.shrink(target)), target, equal_nan=True)
+    torch.testing.assert_close(scale.restore(scale.standardise(target)), target, equal_nan=True)
     assert torch.equal(unscaled().restore(target[:2]), target[:2])
 
 

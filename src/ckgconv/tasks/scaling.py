@@ -16,7 +16,7 @@ class TargetScale:
     def to(self, device: torch.device) -> "TargetScale":
         return TargetScale(self.mean.to(device), self.spread.to(device))
 
-    def shrink(self, target: Tensor) -> Tensor:
+    def standardise(self, target: Tensor) -> Tensor:
         """[M, T] in the user's units → what the network learns."""
         return (target - self.mean) / self.spread
 
