@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ckgconv.cli import spread
+from ckgconv.cli import repeat_options
 from ckgconv.cli.curve import sparkline
 from ckgconv.data import save_packed, zinc
 from ckgconv.engine import checkpoint
@@ -127,7 +127,7 @@ def test_sparkline():
 
 
 def test_options_with_several_values():
-    assert spread(["train", "x", "--seed", "0", "1", "--set", "a=1", "b=2", "--json"]) == [
+    assert repeat_options(["train", "x", "--seed", "0", "1", "--set", "a=1", "b=2", "--json"]) == [
         *("train", "x", "--seed", "0", "--seed", "1", "--set", "a=1", "--set", "b=2", "--json")
     ]
 
