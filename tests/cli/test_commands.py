@@ -1,4 +1,4 @@
-"""The commands as a person types them, right and wrong."""
+"""The commands as users type them, correct and incorrect."""
 
 import csv
 import json
@@ -94,7 +94,7 @@ def test_a_saved_recipe_repeats_and_resumes_its_own_run(ckgconv):
     assert not Path("many/seed0").exists()  # refused before the first seed is trained
 
 
-def test_left_out_rows_are_told(ckgconv):
+def test_rows_left_out_are_reported(ckgconv):
     table("my.csv")
     Path("my.csv").write_text(Path("my.csv").read_text() + "bad,xx,1,0\n")
     settings = ["model.width=8", "model.blocks=1", "model.steps=3", "training.epochs=1"]
@@ -231,7 +231,7 @@ def test_bench(ckgconv):
         (["info", "nothing"], "There is no recipe"),
     ],
 )
-def test_mistakes_are_a_sentence_and_exit_code_2(ckgconv, tmp_path, arguments, words):
+def test_errors_are_a_sentence_and_exit_code_2(ckgconv, tmp_path, arguments, words):
     table("my.csv")
     Path("empty.csv").write_text("")
     Path("missing.csv").write_text("smiles,y\nC,\nCC,\n")

@@ -36,7 +36,7 @@ def test_out_is_where_the_page_goes(ckgconv, tmp_path):
         (["oversmoothing", "--seeds", "1", "1"], "The same seed was given twice: give each once."),
     ],
 )
-def test_mistakes_are_a_sentence_and_exit_code_2(ckgconv, arguments, sentence):
+def test_errors_are_a_sentence_and_exit_code_2(ckgconv, arguments, sentence):
     code, _, err = ckgconv("study", *arguments)
     assert code == 2
     assert err == f"Error: {sentence}\n"

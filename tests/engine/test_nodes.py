@@ -90,7 +90,7 @@ def test_scale_and_baselines_are_those_of_the_nodes_of_their_split():
     assert majority_predictor(one) == pytest.approx((classes[40:55] == 2).double().mean().item())
 
 
-def test_splits_without_nodes_and_undivided_graphs_are_refused():
+def test_splits_without_nodes_and_more_processes_than_graphs_are_refused():
     data = dataset()
     with pytest.raises(InputError, match="has no node in split 'val'"):
         train(small(), data=replace(data, node_split=data.node_split.clamp(max=0)), device="cpu")

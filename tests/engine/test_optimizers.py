@@ -1,4 +1,4 @@
-"""Optimisers by name: that each trains, and that the momentum of SGD survives an interruption."""
+"""Optimisers by name: the recipe chooses, each trains, and the momentum of SGD survives an interruption."""
 
 from dataclasses import replace
 

@@ -51,7 +51,7 @@ def train_command(
 ) -> None:
     """Train a recipe; the network of the best validation epoch is kept and tested."""
     chosen = resolve(what, smiles, target or [], split.value)
-    # A recipe.json in the folder of a run brings the seed, the precision and, to resume, the folder of that run.
+    # The folder of a recipe.json may be that of a run, whose record then gives the defaults of seed and precision.
     saved = Path(what).parent if Path(what).suffix == ".json" else None
     record = None if saved is None else read_record(saved)
     out = saved if out is None and resume and record is not None else out

@@ -17,11 +17,11 @@ from torch import Tensor
 
 from ckgconv.backends.cuda.schedule import InOrder
 from ckgconv.engine.batches import training_batches
-from ckgconv.engine.epoch import train_epoch, training_replay
+from ckgconv.engine.epoch import shared_source, train_epoch, training_replay
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import device_name, peak_memory_mb
 from ckgconv.engine.replay import Replay, Work, padded_table
-from ckgconv.engine.samples import Sample, eager_sample, source_of
+from ckgconv.engine.samples import Sample, eager_sample
 from ckgconv.engine.step import Keep, Part, step_parts, training_step
 
 COPY_BYTES = 2**28
@@ -61,7 +61,7 @@ def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
     """Milliseconds of the parts of a step, and seconds of an epoch."""
     graphs = learner.data.train.cpu()
     table = padded_table(graphs[torch.randperm(len(graphs))], learner.recipe.batch_size)[:steps]
-    source = source_of(learner)
+    source = shared_source(learner)
     learner.model.train()
     works: dict[str, Work] = {"data": _assemble_only}
     works |= {part.value: partial(training_step, learner, last=part) for part in Part}

@@ -21,7 +21,8 @@ from ckgconv.ops.all_reduce import all_reduce
 from ckgconv.tasks.losses import mask_targets
 from ckgconv.tasks.metrics import Score
 
-# Pairs of a captured evaluation step: ZINC's validation then takes 9 steps in place of 32, which leave the GPU idle.
+# Pairs of a captured evaluation step. ZINC's validation then takes 9 steps; 32 of the training's size would leave most
+# of the GPU idle.
 EVALUATED_PAIRS = 2**16
 
 

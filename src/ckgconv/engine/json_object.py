@@ -50,7 +50,7 @@ class JsonObject:
         """A list of objects inside this one; empty where it is absent."""
         items, path = self.values.get(field, []), self._path(field)
         require(isinstance(items, list), f"{path} is {reprlib.repr(items)}, not a list")
-        return [JsonObject(item, f"{path}[{place}]") for place, item in enumerate(items)]
+        return [JsonObject(item, f"{path}[{index}]") for index, item in enumerate(items)]
 
     def _path(self, field: str) -> str:
         return f"{self.name}.{field}" if self.name else field

@@ -45,7 +45,7 @@ class CheckpointBudget:
 
 
 def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str, resume: bool) -> None:
-    """Refuse a folder that is in use, or that holds another run than the one to resume."""
+    """Refuse a folder that is in use, or that does not hold the run to resume."""
     if folder is None:
         require(not resume, "resume is true, but a run in memory cannot be resumed: give its folder.")
         return

@@ -24,11 +24,11 @@ Subclasses = Mapping[type, type]
 def check_recipe(recipe: Any, where: str = "recipe") -> None:
     """Refuse a recipe, or part of one, with values of other types than declared or outside their bounds."""
     for field, kind in kinds_of(type(recipe)).items():
-        value, place = getattr(recipe, field), f"{where}.{field}"
+        value, path = getattr(recipe, field), f"{where}.{field}"
         if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, kind):
-            check_recipe(value, place)
+            check_recipe(value, path)
         else:
-            convert(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value, kind, place)
+            convert(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value, kind, path)
 
 
 def kinds_of(part: type) -> dict[str, Any]:

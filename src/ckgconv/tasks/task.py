@@ -109,7 +109,7 @@ def feed_classes(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor
 
 
 def feed_labels(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor) -> None:
-    """Add probabilities: torchmetrics would guess for each batch anew whether it was given logits."""
+    """Add probabilities, since torchmetrics guesses for every batch separately whether it received logits."""
     labels = target.reshape(prediction.shape).nan_to_num(IGNORED).long()
     probabilities = prediction.sigmoid()
     single = prediction.shape[1] == 1
