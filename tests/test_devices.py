@@ -1,4 +1,4 @@
-"""The recorded numbers on every device of the machine: predictions, gradients, running statistics, all encodings."""
+"""The recorded numbers on every available device: predictions, gradients, running statistics, all encodings."""
 
 import pytest
 import torch
@@ -48,10 +48,10 @@ def test_dropout_trains_on_the_device(device):
     assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="fused kernels need a GPU")
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="Triton kernels need a GPU")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[1]}-{case[2]}")
-def test_recorded_numbers_by_fused_kernels(case):
-    """float32, which runs by Triton kernels, within what the records allow for float32."""
+def test_recorded_numbers_by_triton_kernels(case):
+    """float32, which runs as Triton kernels, within the tolerance of the records for float32."""
     torch.set_default_dtype(torch.float32)
     golden = Golden(*case)
     data = golden.data(torch.float32).to("cuda")
@@ -70,5 +70,5 @@ def test_recorded_numbers_by_fused_kernels(case):
 
 
 def within(found, expected, tolerance):
-    """Relative to the largest entry."""
+    """Whether all errors are below the tolerance, relative to the largest entry."""
     return float((found.detach().cpu().double() - expected).abs().max()) < tolerance * float(expected.abs().max())

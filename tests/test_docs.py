@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from ckgconv.cli import app, main, spread
+from ckgconv.cli import app, main, repeat_options
 from ckgconv.registry import Registry
 
 ROOT = Path(__file__).parents[1]
@@ -163,7 +163,7 @@ def on_a_gpu(arguments: list[str]) -> bool:
 
 def parse(arguments: list[str]) -> None:
     """Parse a command line without running it."""
-    command, rest = typer.main.get_command(app), spread(arguments)
+    command, rest = typer.main.get_command(app), repeat_options(arguments)
     while hasattr(command, "commands"):
         name, *rest = rest
         assert name in command.commands, f"ckgconv has no command {name}"

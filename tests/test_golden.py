@@ -46,6 +46,7 @@ def loss_of(golden: Golden, prediction, data):
 
 
 def close(ours, theirs, tolerance=EXACT, where=""):
+    """Refuse an error above the tolerance."""
     theirs = torch.as_tensor(theirs)
     assert ours.shape == theirs.shape, (where, ours.shape, theirs.shape)
     worst = (ours - theirs).abs().max().item()
@@ -53,7 +54,7 @@ def close(ours, theirs, tolerance=EXACT, where=""):
 
 
 def dense(golden: Golden, model: CKGCN, data, values):
-    """Supported pairs back in the dense order of the files, zero elsewhere."""
+    """Values of the stored pairs in the dense order of the files, zero elsewhere."""
     if golden.recipe.support == "global":
         return values
     graphs = pack(data.edge_index, data.batch)
@@ -63,8 +64,8 @@ def dense(golden: Golden, model: CKGCN, data, values):
     return values.new_zeros(everything.receiver.shape[0], values.shape[1]).index_copy(0, row, values)
 
 
-def beside(golden: Golden, model: CKGCN, data, seen, mode):
-    """Each recorded intermediate of a mode: its name, ours, theirs."""
+def compared(golden: Golden, model: CKGCN, data, seen, mode):
+    """The name, our value and the recorded value of each intermediate of a mode."""
     for key, theirs in golden.arrays.items():
         name = key.removeprefix(f"{mode}/")
         if name in (key, "loss"):
@@ -78,9 +79,9 @@ def test_every_intermediate(golden, mode):
     data = golden.data(torch.float64)
     model = golden.model(torch.float64).train(mode == "train")
     seen = observe(model, lambda: model(data))
-    together = list(beside(golden, model, data, seen, mode))
-    assert len(together) >= 19
-    for key, ours, theirs in together:
+    intermediates = list(compared(golden, model, data, seen, mode))
+    assert len(intermediates) >= 19
+    for key, ours, theirs in intermediates:
         close(ours, theirs, where=key)
     close(loss_of(golden, seen["pred"], data), golden.arrays[f"{mode}/loss"], where="loss")
 
@@ -102,7 +103,7 @@ def test_gradients(golden):
     for name, parameter in model.named_parameters():
         if name in expected:
             close(parameter.grad, expected[name], where=name)
-        else:  # pairs across components, which these molecules do not have
+        else:  # read only for pairs of different components, which these molecules do not have
             assert name == "pair_stem.encoder.unreachable"
             assert not parameter.grad.any()
 
@@ -139,7 +140,7 @@ def test_float32_within_the_recorded_tolerance(golden):
     for mode, tolerance in (("eval", 1e-5), ("train", 2e-5)):
         model.train(mode == "train")
         seen = observe(model, lambda: model(data))
-        for key, ours, theirs in beside(golden, model, data, seen, mode):
+        for key, ours, theirs in compared(golden, model, data, seen, mode):
             worst = np.abs(ours.detach().double().numpy() - theirs).max()
             assert worst <= tolerance * np.abs(theirs).max(), (key, worst)
     model = golden.model(torch.float32).train()

@@ -1,4 +1,4 @@
-"""Packages of one's own: entries through Python entry points, without a fork."""
+"""Plugins: entries that installed packages add through Python entry points, without a fork."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def installed(tmp_path_factory):
     """The folder into which pip has installed the package under tests/plugin."""
     pytest.importorskip("setuptools")
     folder = tmp_path_factory.mktemp("plugin")
-    # A copy, since building leaves files beside the source.
+    # A copy, since building leaves files next to the source.
     shutil.copytree(Path(__file__).parent / "plugin", folder / "source")
     quiet = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index"]
     target = ["--target", str(folder / "site"), str(folder / "source")]
@@ -39,14 +39,14 @@ def installed(tmp_path_factory):
 
 
 def run(folder, site, *arguments):
-    """The command line in a process of its own that sees the package."""
+    """The command line in a process of its own, in which the package is installed."""
     paths = os.pathsep.join([str(site), str(SOURCE)])
     environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "ckgconv", *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
-def test_a_package_brings_data_model_coordinate_loss_metric_and_optimiser(installed, tmp_path):
+def test_a_package_adds_data_model_coordinate_loss_metric_and_optimiser(installed, tmp_path):
     trained = run(tmp_path, installed, "train", "rings", "--out", "run", "--device", "cpu", "--json")
     assert trained.returncode == 0, trained.stderr
     result = json.loads(trained.stdout)
@@ -67,7 +67,7 @@ def test_a_package_brings_data_model_coordinate_loss_metric_and_optimiser(instal
 
 
 def offer(folder, monkeypatch, points, **modules):
-    """Modules in `folder`, and a package that offers `points` of them: {group: {name: value}}."""
+    """Write modules and the metadata of a package whose entry points are `points`: (group, {name: value}) each."""
     for name, text in modules.items():
         (folder / f"{name}.py").write_text(text)
     description = folder / "offered-0.1.dist-info"
@@ -78,7 +78,7 @@ def offer(folder, monkeypatch, points, **modules):
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_an_entry_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
+def test_an_entry_is_imported_when_it_is_looked_up(tmp_path, monkeypatch):
     points = [("ckgconv.tests", {"one": "offered_one:ENTRY", "two": "offered_broken:ENTRY"})]
     offer(tmp_path, monkeypatch, points, offered_one="ENTRY = 41", offered_broken="import no_such_module")
     registry = Registry("number", "ckgconv.tests", {"zero": 0})
@@ -92,7 +92,7 @@ def test_an_entry_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
         registry["two"]
 
 
-def test_a_package_that_cannot_be_imported_is_one_sentence(tmp_path, monkeypatch, capsys):
+def test_a_package_that_cannot_be_imported_is_one_error_message(tmp_path, monkeypatch, capsys):
     points = [("ckgconv.losses", {"broken": "offered_failing:LOSS"})]
     offer(tmp_path, monkeypatch, points, offered_failing="raise RuntimeError('the wrong version')")
     monkeypatch.setattr(sys, "argv", ["ckgconv", "train", "zinc", "--set", "training.loss=broken"])
@@ -107,7 +107,7 @@ def test_a_package_that_cannot_be_imported_is_one_sentence(tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.group)
-def test_no_package_can_replace_what_is_ours(tmp_path, monkeypatch, registry):
+def test_no_package_can_replace_a_built_in_entry(tmp_path, monkeypatch, registry):
     ours = next(iter(registry))
     entry = registry[ours]
     offer(tmp_path, monkeypatch, [(registry.group, {ours: "offered_other:ENTRY"})], offered_other="ENTRY = None")
@@ -116,11 +116,11 @@ def test_no_package_can_replace_what_is_ours(tmp_path, monkeypatch, registry):
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.group)
-def test_an_unknown_name_is_answered_with_the_nearest(tmp_path, monkeypatch, registry):
+def test_the_error_about_an_unknown_name_suggests_the_nearest(tmp_path, monkeypatch, registry):
     ours = next(iter(registry))
     with pytest.raises(UnknownName, match=rf"There is no {registry.noun} '{ours}x': did you mean {ours}\?"):
         registry[f"{ours}x"]
-    # Names of packages are among them.
+    # Names that packages add are suggested too.
     offer(tmp_path, monkeypatch, [(registry.group, {"wonderful": "offered_other:ENTRY"})])
     with pytest.raises(UnknownName, match=r"did you mean wonderful\?"):
         registry["wonderfull"]

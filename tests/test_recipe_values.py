@@ -43,7 +43,7 @@ def test_any_value_can_be_set(assignment, path, value):
 @pytest.mark.parametrize(
     ("assignment", "words"),
     [
-        ("model.widht=3", r"model.widht is no value of a recipe: did you mean model.width\?"),
+        ("model.widht=3", r"model.widht is not a value of a recipe: did you mean model.width\?"),
         ("modle.width=3", r"did you mean model\?"),
         ("model.kernel.drop=1", r"did you mean model.kernel.dropout\?"),
         ("model.width", "has no '='"),
@@ -63,13 +63,13 @@ def test_typos_are_refused(assignment, words):
         with_value(recipe("zinc"), assignment)
 
 
-def test_files_from_before_there_were_kinds_describe_a_ckgcn():
+def test_files_without_a_kind_describe_a_ckgcn():
     saved = Path(__file__).parents[1] / "results" / "zinc" / "recipe.json"
     assert "kind" not in json.loads(saved.read_text())["model"]
     assert from_json(saved.read_text(), str(saved)) == recipe("zinc")
 
 
-def test_a_kind_brings_its_own_values():
+def test_each_kind_has_values_of_its_own():
     values = json.loads(to_json(recipe("zinc")))
     assert values["model"]["kind"] == "ckgcn"
     values["model"]["kind"] = "ckgnc"
@@ -101,7 +101,7 @@ def test_a_kind_brings_its_own_values():
         ({"head": replace(recipe("zinc").model.head, outputs=0)}, "head.outputs is 0: give at least 1"),
     ],
 )
-def test_a_network_refuses_what_no_network_can_have(changes, words):
+def test_a_network_refuses_impossible_values(changes, words):
     with pytest.raises(InputError, match=words):
         CKGCN(replace(recipe("zinc").model, **changes))
 

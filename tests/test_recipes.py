@@ -1,4 +1,4 @@
-"""The recipes against the tables of the paper, and that every field is frozen."""
+"""The recipes have the values of the paper's tables, and are frozen."""
 
 from dataclasses import FrozenInstanceError
 

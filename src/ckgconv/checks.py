@@ -1,6 +1,6 @@
-"""Refusals. Each is a sentence: which argument, which value, what to do.
+"""Checks of input. Each failure raises a sentence: which argument, which value, what to do.
 
-Checks run before the parameters are touched, so that nothing fails inside a kernel.
+Checks run before any computation, so that bad input never fails inside a Triton kernel.
 """
 
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from torch import Tensor
 
 
 class InputError(ValueError):
-    """What the user gave cannot be computed with; the message says what to change."""
+    """The user's input cannot be used; the message says what to change."""
 
 
 def require(condition: bool, sentence: str) -> None:
-    """Raise `sentence` unless `condition` holds."""
+    """Raise InputError with `sentence` unless `condition` holds."""
     if not condition:
         raise InputError(sentence)
 
@@ -25,8 +25,8 @@ def check_finite(name: str, values: Tensor) -> None:
         return
     position = tuple(int(index) for index in (~torch.isfinite(values)).nonzero()[0])
     raise InputError(
-        f"{name}{list(position)} is {values[position].item()}: {name} must be finite. "
-        f"Replace or mask missing values before the model."
+        f"{name}{list(position)} is {values[position].item()}, but {name} must be finite: "
+        f"replace or mask missing values before the model."
     )
 
 
@@ -34,7 +34,7 @@ def check_floating(name: str, values: Tensor, dtype: torch.dtype) -> None:
     """Refuse features whose dtype is not that of the parameters."""
     require(
         values.dtype == dtype,
-        f"{name} has dtype {values.dtype}, the model's parameters have {dtype}: convert with {name}.to({dtype}).",
+        f"{name} has dtype {values.dtype}, but the model's parameters have {dtype}: convert with {name}.to({dtype}).",
     )
 
 
@@ -51,42 +51,42 @@ def check_index(name: str, values: Tensor, upper: int, meaning: str) -> None:
     require(
         low >= 0 and high < upper,
         f"{name} contains {worst}, but {meaning} must lie in 0 … {upper - 1}: "
-        f"renumber {name} or enlarge what it points into.",
+        f"renumber {name} or enlarge what it indexes.",
     )
 
 
 def check_device(**tensors: Tensor | None) -> None:
-    """Refuse tensors of one call that lie on different devices."""
-    places = {name: str(tensor.device) for name, tensor in tensors.items() if tensor is not None}
+    """Refuse tensors of one call that are on different devices."""
+    devices = {name: str(tensor.device) for name, tensor in tensors.items() if tensor is not None}
     require(
-        len(set(places.values())) <= 1,
-        "The inputs lie on different devices ("
-        + ", ".join(f"{name} on {place}" for name, place in places.items())
+        len(set(devices.values())) <= 1,
+        "The inputs are on different devices ("
+        + ", ".join(f"{name} on {device}" for name, device in devices.items())
         + "): move them to one.",
     )
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """Refuse a name that is none of the choices."""
+    """Refuse a value that is none of the choices."""
     require(value in choices, f"{name} is {value!r}: choose one of {', '.join(str(choice) for choice in choices)}.")
 
 
 def check_probability(name: str, value: float) -> None:
-    """Refuse a dropout outside 0 … 1."""
-    require(0.0 <= value <= 1.0, f"{name} is {value}: a probability lies between 0 and 1.")
+    """Refuse a probability outside 0 … 1."""
+    require(0.0 <= value <= 1.0, f"{name} is {value}: give a probability between 0 and 1.")
 
 
 def check_shape(name: str, values: Tensor, shape: tuple[int | None, ...], remedy: str) -> None:
-    """Refuse a shape; None in `shape` admits any size."""
+    """Refuse a tensor of another shape; None in `shape` admits any size."""
     fits = values.dim() == len(shape) and all(
-        want is None or want == have for want, have in zip(shape, values.shape, strict=True)
+        expected is None or expected == actual for expected, actual in zip(shape, values.shape, strict=True)
     )
-    wanted = "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
-    require(fits, f"{name} has shape {list(values.shape)}, expected {wanted}: {remedy}")
+    expected_shape = "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
+    require(fits, f"{name} has shape {list(values.shape)}, expected {expected_shape}: {remedy}")
 
 
 def check_weights(name: str, values: Tensor) -> None:
-    """Refuse negative, infinite or NaN edge weights: walk probabilities would be meaningless."""
+    """Refuse negative, infinite or NaN edge weights, which define no random walk."""
     require(
         values.is_floating_point(),
         f"{name} has dtype {values.dtype}, but weights must be floating point: convert with {name}.float().",
@@ -98,5 +98,5 @@ def check_weights(name: str, values: Tensor) -> None:
     require(
         lowest >= 0,
         f"{name} contains {lowest}, but weights must be zero or positive, since a random walk takes an "
-        f"edge with probability proportional to its weight: shift or drop the negative ones.",
+        f"edge with probability proportional to its weight: shift or drop the negative weights.",
     )

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written aside, synchronised, renamed; with digests that show later damage."""
+"""Files written whole or not at all: to a temporary file, synchronised, then renamed; digests reveal later damage."""
 
 import errno
 import hashlib
@@ -13,7 +13,7 @@ from ckgconv.checks import InputError
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then put it in place; on failure nothing has changed."""
+    """Let `write` fill a temporary file next to `path`, then rename it to `path`; on failure nothing has changed."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,8 +26,8 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
             part.unlink()
         if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or "No space left" in str(error):
             raise InputError(
-                f"The disk is full: {path} could not be written. What was saved before is untouched; free some space "
-                f"and run the command again, a training with --resume."
+                f"The disk is full: {path} could not be written. Earlier files are intact; free some space and run the "
+                f"command again, training with --resume."
             ) from error
         if isinstance(error, OSError):
             raise InputError(f"{path} could not be written ({error.strerror}): choose another folder.") from error
@@ -35,12 +35,12 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file, whole or not at all."""
+    """Write a text file, whole or not at all."""
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
 def read_text(path: Path, remedy: str) -> str:
-    """A text file; `remedy` ends the sentence where it cannot be read."""
+    """The content of a text file; `remedy` ends the error message where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -48,7 +48,7 @@ def read_text(path: Path, remedy: str) -> str:
 
 
 def valid_json(values: Any, indent: int | None = None) -> str:
-    """JSON that every reader takes: numbers that are NaN or infinite, for which it has no words, are null."""
+    """JSON that every parser reads: NaN and infinities, which JSON cannot represent, become null."""
     return json.dumps(_with_nulls(values), indent=indent, allow_nan=False)
 
 

@@ -1,6 +1,6 @@
-"""The frozen structures every room speaks in.
+"""The frozen structures that all rooms exchange: packed graphs, coordinates, pairs, batches.
 
-Legend: G graphs, N nodes of all graphs together, E edges, P stored pairs, C coordinate channels,
+Legend: G graphs, N nodes of all graphs, E edges, P stored pairs, C coordinate channels,
 Z zero rows (0, or one per graph and one for padding), R = P + Z rows.
 
 Direction, everywhere: **i receives, j sends**. An edge (i, j) is a column of `edge_index`, i above j; a random
@@ -18,7 +18,7 @@ from ckgconv.checks import check_device, check_index, check_shape, check_weights
 
 @dataclass(frozen=True)
 class PackedGraphs:
-    """G graphs one after the other, node numbers running through all of them.
+    """G graphs one after the other, with node numbers consecutive over all of them.
 
     Self loops are edges like any other: a walk may stay. Parallel edges add up: A_ij is the sum of their weights.
     """
@@ -71,8 +71,8 @@ class Pairs:
     """The support of a batch: CSR over receivers, plus the zero rows of the sparse global form.
 
     Rows P … P + Z - 1 of `coordinates` are the zero pair of graph 0, 1, …: it stands for all pairs of that graph
-    that are not stored, and its `row_weight` says how many they are. In a batch of static capacity one more zero row,
-    of weight 0, belongs to the nodes of padding.
+    that are not stored, and its `row_weight` is their number. In a batch of static capacity one more zero row, of
+    weight 0, belongs to the padding nodes.
     """
 
     rowptr: Tensor  # [N + 1] int64, receiver i owns rows rowptr[i] … rowptr[i + 1] - 1
@@ -84,12 +84,12 @@ class Pairs:
     row_weight: Tensor | None  # [R] how often a row counts in batch statistics; None: once each
     graph_ptr: Tensor | None = None  # [Z + 1] where the nodes of each zero row's graph begin; None without zero rows
     # Only in batches of static capacity:
-    filled: Tensor | None = None  # [1] int64, rows from there on are padding; None: weights say which rows count
-    # There too, and wherever a GPU needs the order by senders:
+    filled: Tensor | None = None  # [1] int64, rows from this one on are padding; None: weights say which rows count
+    # In batches of static capacity, and wherever a GPU needs the pairs ordered by sender:
     sender_ptr: Tensor | None = None  # [N + 1] sender j owns entries sender_ptr[j] … of `sender_rows`
     sender_rows: Tensor | None = None  # [P] rows by sender, then receiver
     sender_receiver: Tensor | None = None  # [P] receivers of these rows
-    rescaled: Tensor | None = None  # [R, C] |supp(i)| P_ij of random walks, which a step would else compute itself
+    rescaled: Tensor | None = None  # [R, C] |supp(i)| P_ij of random walks; None: the step computes it
 
     @property
     def num_pairs(self) -> int:
@@ -103,7 +103,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class GraphBatch:
-    """All that a network reads, as tensors: nothing here depends on parameters."""
+    """The input of a network, as tensors; nothing here depends on parameters."""
 
     node_features: Tensor  # [N, F] floating or int64
     node_encoding: Tensor  # [N, K] return probabilities, the node part of the encoding
@@ -113,7 +113,7 @@ class GraphBatch:
     edge_row: Tensor  # [E'] int64, row in `pairs` of each edge that lies inside the support
     edge_features: Tensor | None  # [E', Fe] floating or int64
     position: Tensor | None  # [N, 2] node positions of superpixel graphs
-    node_filled: Tensor | None = None  # [1] int64, nodes from there on are padding; None: all nodes are real
+    node_filled: Tensor | None = None  # [1] int64, nodes from this one on are padding; None: all nodes are real
     node_weight: Tensor | None = None  # [N] 1 for a real node, 0 for padding; None: all nodes are real
 
     @property
@@ -142,12 +142,12 @@ def pack(
         edge_index: [2, E] int64.
         batch: [N] int64 ascending, the graph of each node; None: one graph of `num_nodes` nodes.
         edge_weight: [E] non-negative, or None.
-        num_nodes: N, needed where `batch` is None.
+        num_nodes: N, required where `batch` is None.
     """
     check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
     check_device(edge_index=edge_index, batch=batch, edge_weight=edge_weight)
     if batch is None:
-        require(num_nodes is not None, "Neither batch nor num_nodes was given: name the number of nodes.")
+        require(num_nodes is not None, "Neither batch nor num_nodes was given: give the number of nodes.")
         batch = torch.zeros(num_nodes or 0, dtype=torch.int64, device=edge_index.device)
     check_shape("batch", batch, (num_nodes,), "give the graph number of each node.")
     require(batch.numel() > 0, "The batch is empty (0 nodes): drop empty batches before the model.")
@@ -163,7 +163,9 @@ def pack(
     crossing = batch[edge_index[0]] != batch[edge_index[1]]
     if bool(crossing.any()):
         i, j = edge_index[:, int(crossing.int().argmax())].tolist()
-        require(False, f"edge_index joins node {i} and node {j} of different graphs: check batch or remove it.")
+        require(
+            False, f"edge_index joins node {i} and node {j} of different graphs: correct batch, or remove the edge."
+        )
     if edge_weight is not None:
         check_shape("edge_weight", edge_weight, (edge_index.shape[1],), "give one weight per edge.")
         check_weights("edge_weight", edge_weight)

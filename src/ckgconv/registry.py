@@ -1,10 +1,10 @@
-"""Names that a recipe may use, each resolved in one dictionary that installed packages can extend.
+"""Registries: names that a recipe may use, each resolved in one dictionary that installed packages can extend.
 
     COORDINATES = Registry("pseudo-coordinate", "ckgconv.coordinates", {"rrwp": RRWP, …})
 
-The entries of this package stand in the dictionary. Others come from Python entry points of the registry's group: an
+The entries of this package are in the dictionary. Others come from Python entry points of the registry's group: an
 installed package that declares `pagerank = "mypackage:PAGERANK"` under `[project.entry-points."ckgconv.coordinates"]`
-is found by that name, and imported only when it is asked for. A name of this package cannot be replaced.
+adds that name, and is imported only when it is looked up. A name of this package cannot be replaced.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,16 +20,16 @@ Entry = TypeVar("Entry")
 class UnknownName(InputError, KeyError):
     """No entry has that name."""
 
-    __str__ = Exception.__str__  # a KeyError would quote its sentence
+    __str__ = Exception.__str__  # KeyError prints the repr of its message
 
 
 class Registry(Mapping[str, Entry], Generic[Entry]):
     """Entries by name.
 
     Args:
-        noun: what an entry is, for refusals.
-        group: of entry points through which other packages add entries.
-        entries: those of this package.
+        noun: what an entry is, for error messages.
+        group: the group of entry points through which other packages add entries.
+        entries: the entries of this package.
     """
 
     def __init__(self, noun: str, group: str, entries: Mapping[str, Entry]) -> None:
@@ -39,7 +39,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def __getitem__(self, name: str) -> Entry:
         if name not in self._entries:
-            self._entries[name] = self._loaded(name)
+            self._entries[name] = self._load(name)
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
@@ -47,7 +47,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def __iter__(self) -> Iterator[str]:
         yield from self._entries
-        yield from (name for name in self._offered() if name not in self._entries)
+        yield from (name for name in self._entry_points() if name not in self._entries)
 
     def __len__(self) -> int:
         return len(list(iter(self)))
@@ -56,11 +56,11 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         """Refuse a name without an entry, or whose entry cannot be imported."""
         self[name]
 
-    def _offered(self) -> dict[str, EntryPoint]:
+    def _entry_points(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=self.group)}
 
-    def _loaded(self, name: str) -> Entry:
-        point = self._offered().get(name)
+    def _load(self, name: str) -> Entry:
+        point = self._entry_points().get(name)
         if point is None:
             raise UnknownName(f"There is no {self.noun} {name!r}: {nearest(name, list(self))}")
         try:
@@ -74,10 +74,10 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
 
 def nearest(name: str, names: list[str], prefix: str = "") -> str:
-    """A hint at the end of a refusal: the nearest of the names, or all of them."""
-    near = get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean {prefix}{near[0]}?"
+    """The end of an error message about an unknown name: the nearest of the names, or all of them."""
+    matches = get_close_matches(name, names, n=1)
+    if matches:
+        return f"did you mean {prefix}{matches[0]}?"
     return "choose one of " + ", ".join(prefix + each for each in names) + "."
 
 

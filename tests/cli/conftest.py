@@ -1,4 +1,4 @@
-"""The command line as a person types it, in an empty folder."""
+"""Fixtures: the command line, run in an empty folder."""
 
 import sys
 

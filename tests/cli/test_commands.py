@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ckgconv.cli import spread
+from ckgconv.cli import repeat_options
 from ckgconv.cli.curve import sparkline
 from ckgconv.data import save_packed, zinc
 from ckgconv.engine import checkpoint
@@ -98,7 +98,7 @@ def test_a_saved_recipe_repeats_and_resumes_its_own_run(ckgconv):
     assert not Path("many/seed0").exists()  # refused before the first seed is trained
 
 
-def test_left_out_rows_are_told(ckgconv):
+def test_rows_left_out_are_reported(ckgconv):
     table("my.csv")
     Path("my.csv").write_text(Path("my.csv").read_text() + "bad,xx,1,0\n")
     settings = ["model.width=8", "model.blocks=1", "model.steps=3", "training.epochs=1"]
@@ -131,7 +131,7 @@ def test_sparkline():
 
 
 def test_options_with_several_values():
-    assert spread(["train", "x", "--seed", "0", "1", "--set", "a=1", "b=2", "--json"]) == [
+    assert repeat_options(["train", "x", "--seed", "0", "1", "--set", "a=1", "b=2", "--json"]) == [
         *("train", "x", "--seed", "0", "--seed", "1", "--set", "a=1", "--set", "b=2", "--json")
     ]
 
@@ -235,7 +235,7 @@ def test_bench(ckgconv):
         (["info", "nothing"], "There is no recipe"),
     ],
 )
-def test_mistakes_are_a_sentence_and_exit_code_2(ckgconv, tmp_path, arguments, words):
+def test_errors_are_a_sentence_and_exit_code_2(ckgconv, tmp_path, arguments, words):
     table("my.csv")
     Path("empty.csv").write_text("")
     Path("missing.csv").write_text("smiles,y\nC,\nCC,\n")

@@ -18,7 +18,7 @@ def test_json_names_the_published_number_of_trainable_parameters(name):
     assert sum(report["parameters"]["by_component"].values()) == report["parameters"]["trainable"]
 
 
-def test_table_for_a_person():
+def test_table_shows_total_and_components():
     result = CliRunner().invoke(app, ["info", "zinc"])
     assert "432,919" in result.stdout
     assert "degree scalers" in result.stdout

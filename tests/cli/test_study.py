@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from ckgconv.cli import spread
+from ckgconv.cli import repeat_options
 
 
 def test_prints_the_table_and_writes_the_page(ckgconv, tmp_path):
@@ -31,12 +31,12 @@ def test_out_is_where_the_page_goes(ckgconv, tmp_path):
         (["significance", "--epochs", "3"], "--epochs was given, but this study does not read it: leave it out."),
         (
             ["significance", "--runs", "a", "b"],
-            "--runs was given without --out, and results/studies/significance is for the paper's numbers: add it.",
+            "--runs was given without --out, and results/studies/significance is for the paper's numbers: add --out.",
         ),
         (["oversmoothing", "--seeds", "1", "1"], "The same seed was given twice: give each once."),
     ],
 )
-def test_mistakes_are_a_sentence_and_exit_code_2(ckgconv, arguments, sentence):
+def test_errors_are_a_sentence_and_exit_code_2(ckgconv, arguments, sentence):
     code, _, err = ckgconv("study", *arguments)
     assert code == 2
     assert err == f"Error: {sentence}\n"
@@ -49,6 +49,6 @@ def test_help_names_the_studies(ckgconv):
 
 
 def test_several_values_after_one_option():
-    spread_out = ["study", "significance", "--runs", "a", "--runs", "b", "--against", "c", "--against", "d"]
-    assert spread(["study", "significance", "--runs", "a", "b", "--against", "c", "d"]) == spread_out
-    assert spread(["bench", "--against", "c", "zinc"]) == ["bench", "--against", "c", "zinc"]
+    repeated = ["study", "significance", "--runs", "a", "--runs", "b", "--against", "c", "--against", "d"]
+    assert repeat_options(["study", "significance", "--runs", "a", "b", "--against", "c", "d"]) == repeated
+    assert repeat_options(["bench", "--against", "c", "zinc"]) == ["bench", "--against", "c", "zinc"]

@@ -12,7 +12,7 @@ from ckgconv.cli.data import statistics
 from ckgconv.data import CATALOGUE, build, find, load, official, sbm
 from ckgconv.recipe import DataRecipe
 
-# Graphs, average nodes, average edges as the paper prints them; how many directed edges one of them is.
+# Graphs, average nodes and average edges as the paper prints them; directed edges per printed edge.
 PAPER = {
     "zinc": (12_000, 23.2, 24.9, 2),
     "mnist": (70_000, 70.6, 564.5, 1),
@@ -51,7 +51,7 @@ def test_packed_benchmarks_load_with_a_limit(name, folder):
 def test_generated_benchmarks_have_the_published_size(draw, graphs, nodes, edges):
     counts = statistics(draw(0))
     assert counts["graphs"] == graphs
-    # PATTERN draws only 100 pattern sizes, so its averages move between draws: by 0.9 nodes and 3 % of edges.
+    # PATTERN draws only 100 pattern sizes, so its averages vary between seeds: by 0.9 nodes and 3 % of edges.
     assert counts["average_nodes"] == pytest.approx(nodes, rel=0.03)
     assert counts["average_directed_edges"] / 2 == pytest.approx(edges, rel=0.06)
 
@@ -70,7 +70,7 @@ def test_generate_build_and_find(tmp_path, monkeypatch):
     assert load(DataRecipe("cluster", limit=1)).num_graphs == 3
 
 
-def test_the_large_graph_is_drawn_where_there_is_no_file(tmp_path):
+def test_the_large_graph_is_drawn_where_its_file_is_missing(tmp_path):
     drawn = load(DataRecipe("large-sbm"), tmp_path)
     assert not any(tmp_path.iterdir())
     assert find("large-sbm", build("large-sbm", tmp_path).parent) == tmp_path / "large_sbm.npz"
@@ -93,7 +93,7 @@ def test_official_sources_are_converted_and_kept(tmp_path, monkeypatch):
     assert torch.equal(data.batch(data.train).edge_index, small.batch(small.train).edge_index)
 
 
-def test_no_network_is_a_sentence_with_the_way_out(tmp_path, monkeypatch):
+def test_without_a_connection_the_error_says_what_to_do(tmp_path, monkeypatch):
     def open_split(root, split):
         raise OSError("no route to host")
 

@@ -40,7 +40,7 @@ def test_csl_compares_classes_and_its_folds_are_stratified():
     assert torch.cat([fold.test for fold in folds]).unique().numel() == 150
 
 
-def test_exp_is_read_from_the_data_folder_or_asked_for(tmp_path):
+def test_exp_is_read_from_the_data_folder(tmp_path):
     assert exp_file(tmp_path) is None
     with pytest.raises(InputError, match=r"There is no exp\.npz in the data folder"):
         exp(tmp_path)

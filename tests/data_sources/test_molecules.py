@@ -46,7 +46,7 @@ def test_types_of_zinc():
 
 
 @pytest.mark.parametrize("smiles", ["", "  ", "not a molecule", "C1CC", "c1cccc1", "N#N#N"])
-def test_invalid_smiles_are_a_sentence(smiles):
+def test_invalid_smiles_are_refused(smiles):
     with pytest.raises(InputError, match=r"SMILES"):
         read_smiles(smiles, "molecule")
 

@@ -165,7 +165,7 @@ def test_nodes_with_splits_of_their_own(tmp_path):
 def test_joined_parts_keep_the_splits_of_their_nodes():
     data = node_split()
     joined = join({"train": data, "val": data, "test": data})
-    # The nodes of a split are those of its graphs that are in it themselves.
+    # In a split count the nodes of its graphs that are themselves in the split.
     assert [joined.target_rows(name).tolist() for name in ("train", "val", "test")] == [[0, 4], [6], [13]]
     with pytest.raises(InputError, match="Only train has a node_split"):
         join({"train": data, "val": node_split(node_split=None), "test": node_split(node_split=None)})
@@ -205,7 +205,7 @@ def test_masks_of_one_or_several_pyg_graphs():
     data = from_pyg_masks(masked_graph())
     assert data.node_split.tolist() == [0, 1, 2, -1, -1, -1]
     assert [data.split(name).tolist() for name in ("train", "val", "test")] == [[0]] * 3
-    # One column of classes is a vector of them; several targets per node stay.
+    # One column of classes becomes a vector; several targets per node remain a matrix.
     assert from_pyg_masks(masked_graph(y=torch.zeros(6, 1, dtype=torch.int64))).y.shape == (6,)
     assert from_pyg_masks(masked_graph(y=torch.zeros(6, 2))).y.shape == (6, 2)
     two = from_pyg_masks(masked_graph(), masked_graph(4))

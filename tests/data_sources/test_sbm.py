@@ -43,7 +43,7 @@ def test_pattern_is_drawn_as_published(pattern):
     assert [len(pattern.split(name)) for name in ("train", "val", "test")] == [300, 100, 100]
     assert float(pattern.node_ptr[-1]) / pattern.num_graphs == pytest.approx(117, abs=6)
     assert pattern.y.float().mean().item() == pytest.approx(0.167, abs=0.03)
-    # Graphs of one pattern share its subgraph: equal numbers of planted nodes and of edges among them.
+    # Graphs of one pattern share its subgraph, so the numbers of planted nodes and of edges between them are equal.
     for first in (0, 6):
         counts = set()
         for graph in range(first, first + 6):
@@ -66,7 +66,7 @@ def test_graphs_are_simple_symmetric_and_follow_the_seed(draw):
         assert all((j, i) in edges and i != j for i, j in edges)
 
 
-def test_large_graph_is_drawn_as_said():
+def test_large_graph_is_drawn_as_documented():
     data = sbm.large(0)
     batch = data.batch(torch.tensor([0]))
     assert (data.num_graphs, batch.num_nodes, batch.x.shape[1]) == (1, 2_000, 6)
@@ -78,7 +78,7 @@ def test_large_graph_is_drawn_as_said():
     labelled = kind > 0
     assert torch.equal(batch.y[labelled], kind[labelled] - 1)
     assert torch.bincount(batch.y[labelled]).tolist() == [20] * 5
-    # What a node is asked for must not be its own feature.
+    # No node may be judged by a label that is its own feature.
     assert torch.equal(labelled, batch.node_split == -1)
     shares = [len(data.target_rows(name)) / 1_900 for name in ("train", "val", "test")]
     assert shares == pytest.approx([0.4, 0.2, 0.4], abs=0.03)

@@ -4,7 +4,7 @@ from ckgconv.data.superpixels import superpixel_edges
 
 
 def by_hand(pos):
-    """The rule, one graph and one node at a time."""
+    """The same edges, computed for one graph and one node at a time."""
     distance = (pos[:, None] - pos).double().norm(dim=-1)
     nodes = len(pos)
     sigma = [sorted(distance[i][torch.arange(nodes) != i].tolist())[:8] for i in range(nodes)]

@@ -34,7 +34,7 @@ def test_scaffold_split_and_limit(tmp_path):
     assert [len(data.split(name)) for name in ("train", "val", "test")] == [3, 3, 3]
 
 
-def test_quotes_commas_and_marks_are_read(tmp_path):
+def test_quotes_commas_and_byte_order_marks_are_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b'\xef\xbb\xbfsmiles,"name, long",y\nCCO,"a, b",1\n\nCC\n')
     table = read_table(path)
@@ -59,14 +59,14 @@ def test_quotes_commas_and_marks_are_read(tmp_path):
         (["smiles,y", "C,1", "CC,2"], {}, "2 usable rows"),
     ],
 )
-def test_bad_tables_are_a_sentence(tmp_path, lines, recipe, words):
+def test_bad_tables_are_refused(tmp_path, lines, recipe, words):
     path = tmp_path / "t.csv"
     path.write_text("".join(line + "\n" for line in lines))
     with pytest.raises(InputError, match=words):
         load(DataRecipe(str(path), **{"targets": ("y",), "split": "random", **recipe}))
 
 
-def test_binary_file_is_a_sentence(tmp_path):
+def test_a_binary_file_is_refused(tmp_path):
     (tmp_path / "t.csv").write_bytes(bytes(range(128, 256)))
     with pytest.raises(InputError, match="cannot be read as a CSV"):
         read_table(tmp_path / "t.csv")

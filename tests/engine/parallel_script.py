@@ -1,4 +1,4 @@
-"""What the parallel test runs in one process or, under torchrun, in several."""
+"""Trains a small network; test_parallel.py runs it in one process and, with torchrun, in several."""
 
 import sys
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Captured steps on a GPU: the numbers of the plain path, step after step."""
+"""Captured steps on a GPU: the same losses as plain torch, step by step."""
 
 from dataclasses import replace
 
@@ -27,33 +27,33 @@ def without_dropout(name, **model):
 
 
 def learner_of(chosen, precision="32"):
-    # With this seed no hidden unit of a ReLU head comes nearer to zero than 2·10⁻⁶ in twenty steps, from where rounding
-    # cannot carry it to the other side. With seed 7 one of CLUSTER lies at 10⁻⁸: its gradient hangs on the last digit.
+    # With this seed no hidden unit of a ReLU head comes closer to zero than 2·10⁻⁶ in twenty steps, too far for
+    # rounding to change its sign. With seed 7 one of CLUSTER is at 10⁻⁸: its gradient depends on the last digit.
     torch.manual_seed(5)
     data = small_dataset(chosen, graphs=240)
     return make_learner(make_fabric("cuda", precision), CKGCN.from_recipe(chosen), data, chosen)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_twenty_steps_follow_the_plain_path(name, monkeypatch):
-    follows_the_plain_path(without_dropout(name), monkeypatch)
+def test_twenty_steps_equal_those_of_plain_torch(name, monkeypatch):
+    equals_plain_torch(without_dropout(name), monkeypatch)
 
 
 def test_twenty_steps_with_positive_kernels(monkeypatch):
     chosen = without_dropout("zinc")
     kernel = replace(chosen.model.kernel, constraint="softmax")
-    follows_the_plain_path(replace(chosen, model=replace(chosen.model, kernel=kernel)), monkeypatch)
+    equals_plain_torch(replace(chosen, model=replace(chosen.model, kernel=kernel)), monkeypatch)
 
 
 def test_twenty_steps_with_degrees_in_the_coordinates(monkeypatch):
-    follows_the_plain_path(without_dropout("zinc", degree_scaler="coordinates"), monkeypatch)
+    equals_plain_torch(without_dropout("zinc", degree_scaler="coordinates"), monkeypatch)
 
 
 def test_twenty_steps_with_sparse_global_support(monkeypatch):
-    follows_the_plain_path(without_dropout("zinc", support="sparse_global", steps=3), monkeypatch)
+    equals_plain_torch(without_dropout("zinc", support="sparse_global", steps=3), monkeypatch)
 
 
-def test_evaluation_of_the_training_split_trains_nothing():
+def test_evaluation_of_the_training_split_changes_no_weight():
     learner = learner_of(without_dropout("zinc"))
     for _ in captured_losses(learner):
         pass
@@ -63,7 +63,7 @@ def test_evaluation_of_the_training_split_trains_nothing():
         assert torch.equal(value, before[name])
 
 
-def follows_the_plain_path(chosen, monkeypatch):
+def equals_plain_torch(chosen, monkeypatch):
     captured = learner_of(chosen)
     assert captured.captures
     torch.manual_seed(1)
@@ -86,8 +86,8 @@ def follows_the_plain_path(chosen, monkeypatch):
 
 
 @pytest.mark.parametrize("precision", ["32", "tf32", "bf16"])
-def test_a_captured_step_is_the_eager_one(precision):
-    """Bit for bit: the same kernels on the same padded batch."""
+def test_a_captured_step_equals_the_eager_one(precision):
+    """Bit for bit: both run the same Triton kernels on the same padded batch."""
     chosen = without_dropout("zinc")
     one, other = learner_of(chosen, precision), learner_of(chosen, precision)
     torch.manual_seed(1)

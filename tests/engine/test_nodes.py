@@ -5,7 +5,6 @@ Covers `ckgconv.engine.predict_packed`.
 
 import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -94,7 +93,7 @@ def test_scale_and_baselines_are_those_of_the_nodes_of_their_split():
     assert majority_predictor(one) == pytest.approx((classes[40:55] == 2).double().mean().item())
 
 
-def test_splits_without_nodes_and_undivided_graphs_are_refused():
+def test_splits_without_nodes_and_more_processes_than_graphs_are_refused():
     data = dataset()
     with pytest.raises(InputError, match="has no node in split 'val'"):
         train(small(), data=replace(data, node_split=data.node_split.clamp(max=0)), device="cpu")
@@ -104,14 +103,3 @@ def test_splits_without_nodes_and_undivided_graphs_are_refused():
     run = train(small(epochs=1), data=untested, device="cpu")
     assert run.record.best.test is None
     assert majority_predictor(run) is None
-
-
-def test_the_example_of_the_readme():
-    text = (Path(__file__).parents[2] / "README.md").read_text()
-    (example,) = [part for part in text.split("```") if "from_pyg_masks(graph)" in part]
-    example = example.removeprefix("python").replace("outputs=7", "outputs=3")
-    # A graph of any other width; two epochs are enough to see it run.
-    data = graph(torch.arange(NODES) % 3)
-    data.x = torch.rand(NODES, 11)
-    example = example.replace("train(replace(mine,", "train(replace(mine, training=small().training,")
-    exec(compile(example, "README.md", "exec"), {"graph": data, "small": small})

@@ -1,4 +1,4 @@
-"""Optimisers by name: that each trains, and that the momentum of SGD survives an interruption."""
+"""Optimisers by name: the recipe chooses, each trains, and the momentum of SGD survives an interruption."""
 
 from dataclasses import replace
 
@@ -8,10 +8,11 @@ from small_data import small_dataset
 from torch import nn
 
 from ckgconv import InputError, recipe, train
+from ckgconv.backends.cuda.adamw.flat import FlatAdamW
 from ckgconv.engine.checkpoint import restore_training, training_tensors
-from ckgconv.engine.optim import FlatAdamW, can_be_captured, optimizer
+from ckgconv.engine.optim import can_be_captured, optimizer
 from ckgconv.engine.optimizers import OPTIMIZERS
-from ckgconv.engine.run import Pace
+from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import with_value
 
@@ -28,7 +29,7 @@ class Interruption(Exception):
 
 
 class StopAfter:
-    """A watcher that breaks the run off in the middle of an epoch, as a kill would."""
+    """A watcher that interrupts the run in the middle of an epoch, as a kill would."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -44,7 +45,7 @@ class StopAfter:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_the_recipe_chooses(name):
+def test_the_recipe_chooses_the_optimiser(name):
     model = nn.Linear(3, 2)
     training = replace(recipe("zinc").training, optimizer=name, momentum=0.7, weight_decay=0.01, learning_rate=0.02)
     chosen = optimizer(model, training)
@@ -59,16 +60,16 @@ def test_the_recipe_chooses(name):
 def test_only_adamw_has_a_flat_form_on_a_gpu(monkeypatch):
     monkeypatch.setattr("ckgconv.ops.dispatch.uses_triton", lambda x: True)
     made = []
-    monkeypatch.setattr(FlatAdamW, "__init__", lambda self, parameters, recipe: made.append(recipe.optimizer))
+    monkeypatch.setattr(FlatAdamW, "__init__", lambda self, parameters, rates, rate: made.append(rate))
     training = recipe("zinc").training
-    for name in OPTIMIZERS:
-        optimizer(nn.Linear(3, 2), replace(training, optimizer=name))
-    assert made == ["adamw"]
+    for rate, name in enumerate(OPTIMIZERS, start=1):
+        optimizer(nn.Linear(3, 2), replace(training, optimizer=name, learning_rate=rate))
+    assert made == [1 + list(OPTIMIZERS).index("adamw")]
 
 
 @pytest.mark.parametrize(("steps", "momentum"), [(1, 0.9), (5, 0.9), (5, 0.0)])
 def test_an_interrupted_run_with_sgd_resumes_bit_for_bit(tmp_path, monkeypatch, steps, momentum):
-    monkeypatch.setattr(Pace, "share", float("inf"))
+    monkeypatch.setattr(CheckpointBudget, "share", float("inf"))
     chosen = small(optimizer="sgd", momentum=momentum, learning_rate=1e-2)
     data = small_dataset(chosen)
     whole = train(chosen, data=data, device="cpu")
@@ -77,24 +78,23 @@ def test_an_interrupted_run_with_sgd_resumes_bit_for_bit(tmp_path, monkeypatch, 
     resumed = train(chosen, data=data, folder=tmp_path / "run", device="cpu", resume=True)
     for name, value in whole.model.state_dict().items():
         assert torch.equal(value, resumed.model.state_dict()[name]), name
-    assert [entry["train_loss"] for entry in resumed.record["epochs"]] == [
-        entry["train_loss"] for entry in whole.record["epochs"]
-    ]
+    losses = [[entry.train_loss for entry in run.record.epochs] for run in (resumed, whole)]
+    assert losses[0] == losses[1]
 
 
-def test_checkpoints_hold_the_momentum_once_there_is_one():
+def test_checkpoints_hold_the_momentum_once_it_exists():
     model = nn.Linear(3, 2)
-    steps = optimizer(model, replace(recipe("zinc").training, optimizer="sgd"))
-    assert set(training_tensors(model, steps)) == {"model.weight", "model.bias"}
+    sgd = optimizer(model, replace(recipe("zinc").training, optimizer="sgd"))
+    assert set(training_tensors(model, sgd)) == {"model.weight", "model.bias"}
     model(torch.rand(4, 3)).square().sum().backward()
-    steps.step()
-    steps.state[model.bias]["momentum_buffer"] = None  # as some versions of torch have it before the first step
-    tensors = training_tensors(model, steps)
+    sgd.step()
+    sgd.state[model.bias]["momentum_buffer"] = None  # its value before the first step in some versions of torch
+    tensors = training_tensors(model, sgd)
     assert set(tensors) == {"model.weight", "model.bias", "optimizer.momentum_buffer.weight"}
     other = nn.Linear(3, 2)
     restored = optimizer(other, replace(recipe("zinc").training, optimizer="sgd"))
     restore_training(tensors, other, restored)
-    assert torch.equal(restored.state[other.weight]["momentum_buffer"], steps.state[model.weight]["momentum_buffer"])
+    assert torch.equal(restored.state[other.weight]["momentum_buffer"], sgd.state[model.weight]["momentum_buffer"])
 
 
 def test_unknown_names_and_values_are_refused_before_data_is_read():
@@ -106,7 +106,7 @@ def test_unknown_names_and_values_are_refused_before_data_is_read():
         ("training.metric=accuracy", "is judged by mae or rmse or r2"),
     ):
         with pytest.raises(InputError) as caught:
-            train(with_value(recipe("zinc"), setting), data=None, data_folder="/nowhere", device="cpu")
+            train(with_value(recipe("zinc"), setting), data="/nowhere", device="cpu")
         assert words in str(caught.value)
     with pytest.raises(InputError, match="momentum is 1: give less than 1"):
         with_value(recipe("zinc"), "training.momentum=1")
@@ -120,11 +120,11 @@ def test_unknown_names_and_values_are_refused_before_data_is_read():
         ["training.metric=r2", "training.optimizer=sgd"],
     ],
 )
-def test_what_the_registries_added_trains(settings):
+def test_coordinates_losses_metrics_and_optimisers_beyond_the_paper_train(settings):
     chosen = small(epochs=20, learning_rate=2e-2)
     for setting in ("model.kernel.dropout=0", "model.kernel.mlp_dropout=0", *settings):
         chosen = with_value(chosen, setting)
     run = train(chosen, data=small_dataset(chosen), device="cpu")
-    losses = [entry["train_loss"] for entry in run.record["epochs"]]
+    losses = [entry.train_loss for entry in run.record.epochs]
     assert losses[-1] < losses[0]
-    assert run.evaluate("test") == run.record["best"]["test"]
+    assert run.evaluate("test") == run.record.best.test

@@ -1,4 +1,4 @@
-"""Two processes with gloo train the same network as one with the same batches, batch statistics included."""
+"""Two processes with gloo train the same network as one process with the same batches, batch statistics included."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def test_two_processes_equal_one(tmp_path, name):
     run([*launcher, str(SCRIPT), name, str(tmp_path / "two")])
     one, two = (checkpoint.load(tmp_path / folder / "best")[0] for folder in ("one", "two"))
     for key, value in one.items():
-        # Adam divides a vanishing gradient by its own size, so rounding of 1e-16 may show as 1e-8.
+        # Adam divides a vanishing gradient by its own magnitude, so a rounding error of 1e-16 may become 1e-8.
         torch.testing.assert_close(two[key], value, rtol=0, atol=1e-6)
     records = [json.loads((tmp_path / folder / "record.json").read_text()) for folder in ("one", "two")]
     for entry, other in zip(records[0]["epochs"], records[1]["epochs"], strict=True):

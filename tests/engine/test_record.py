@@ -122,15 +122,15 @@ def test_a_damaged_field_is_named_in_a_sentence(tmp_path, damage, reason):
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", '"zinc"', "{}", "\x00", "[" * 100_000])
-def test_a_damaged_file_is_a_sentence(tmp_path, text):
+def test_a_damaged_file_is_an_input_error(tmp_path, text):
     (tmp_path / "record.json").write_text(text)
     with pytest.raises(InputError, match=r"record\.json is not the record of a run \(.*\): give the folder that"):
         load_record(tmp_path)
     assert read_record(tmp_path) is None
 
 
-def test_any_cut_or_swapped_value_is_refused_or_read():
-    """Whatever JSON is in place of a value, the answer is a record or a sentence."""
+def test_any_replaced_value_is_refused_or_read():
+    """Whatever JSON replaces a value, `from_json` returns a record or raises InputError."""
     draw = random.Random(0)
     odd = [None, True, -1, 10**400, 1.5, "", "x", [], {}, [[]], [{}], {"epoch": []}]
     for _ in range(500):
@@ -141,7 +141,7 @@ def test_any_cut_or_swapped_value_is_refused_or_read():
             assert isinstance(Record.from_json(values), Record)
 
 
-def test_a_missing_record_is_a_sentence_or_none(tmp_path):
+def test_a_missing_record_is_an_input_error_or_none(tmp_path):
     with pytest.raises(InputError, match="cannot be read as text"):
         load_record(tmp_path / "nowhere")
     assert read_record(tmp_path) is None
@@ -149,7 +149,7 @@ def test_a_missing_record_is_a_sentence_or_none(tmp_path):
     assert read_record(tmp_path) is None
 
 
-def test_undefined_numbers_are_null_in_the_file_and_nan_again(tmp_path):
+def test_undefined_numbers_are_null_in_the_file_and_nan_in_memory(tmp_path):
     write_record(tmp_path, undefined())
 
     def refuse(constant):

@@ -1,8 +1,8 @@
-"""Runs of an earlier version resume to the weights that version would have trained; when checkpoints are written.
+"""Runs of an earlier version resume to the weights that it would have trained; checkpoints keep within their budget.
 
 tests/data/run-99a1078: `interrupted` is the folder of a run of commit 99a1078 on the CPU (zinc, seed 3, width 8, two
-blocks, 24 graphs, batches of 8) after two of its four epochs. expected.safetensors is the last checkpoint of the same
-run of that commit when nothing stopped it, expected.json its numbers and what computed them.
+blocks, 24 graphs, batches of 8) after two of its four epochs. expected.safetensors is the last checkpoint of that run
+without the interruption, expected.json its numbers and the machine that computed them.
 """
 
 import json
@@ -29,7 +29,7 @@ EXPECTED = json.loads((OLD / "expected.json").read_text())
 
 @pytest.fixture
 def same_threads():
-    """As many as the run had: with others, sums are rounded in another order."""
+    """As many threads as the run had: with another number, sums are rounded in another order."""
     before = torch.get_num_threads()
     torch.set_num_threads(EXPECTED["threads"])
     yield
@@ -37,7 +37,7 @@ def same_threads():
 
 
 def tolerance() -> dict[str, float]:
-    """None on the kind of machine that trained the run; elsewhere sums are rounded in another order."""
+    """Zero on the kind of machine that trained the run; elsewhere sums are rounded in another order."""
     here = (torch.__version__, torch.backends.cpu.get_cpu_capability())
     exact = here == (EXPECTED["torch"], EXPECTED["cpu_capability"])
     return {"rel": 0, "abs": 0} if exact else {"rel": 1e-6, "abs": 1e-6}
@@ -89,7 +89,7 @@ def test_a_damaged_record_does_not_stop_a_run_from_resuming(tmp_path):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_undefined_scores_resume_as_they_would_go_on(tmp_path, monkeypatch, value):
-    """Checkpoints keep NaN and infinity apart: which epoch is the best depends on it."""
+    """Checkpoints distinguish NaN from infinity: which epoch is the best depends on it."""
     monkeypatch.setattr(CheckpointBudget, "share", math.inf)
     monkeypatch.setattr("ckgconv.engine.run.evaluate", lambda learner, split: value)
     chosen = recipe("zinc")

@@ -21,7 +21,7 @@ DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
 
 @pytest.fixture(autouse=True)
-def _keeps_every_epoch(monkeypatch):
+def _checkpoint_every_epoch(monkeypatch):
     monkeypatch.setattr(CheckpointBudget, "share", math.inf)
 
 
@@ -46,7 +46,7 @@ def test_every_recipe_trains_and_evaluates(name):
     assert run.folder is None
 
 
-def test_record_says_all_that_is_needed(tmp_path):
+def test_a_run_writes_its_record_metrics_and_scalars(tmp_path):
     chosen = small()
     run = train(chosen, seed=5, data=data_for(chosen), folder=tmp_path / "run", device="cpu")
     record = json.loads((tmp_path / "run" / "record.json").read_text())
@@ -75,7 +75,7 @@ class Interruption(Exception):
 
 
 class StopAfter:
-    """A watcher that breaks the run off in the middle of an epoch, as a kill would."""
+    """A watcher that interrupts the run in the middle of an epoch, as a kill would."""
 
     def __init__(self, steps: int) -> None:
         self.steps = steps
@@ -171,7 +171,7 @@ def test_scaled_targets_are_reported_in_the_users_units():
     data = data_for(chosen)
     far = replace(data, y=data.y * 100 + 5000)
     run = train(chosen, data=far, device="cpu")
-    # A network that has learned nothing yet predicts near the mean: within a few s.d., not 5,000 away.
+    # An untrained network predicts values near the mean: within a few s.d., not 5,000 off.
     assert run.record.best.test < 500
     assert run.record.epochs[0].train_loss < 5
 
@@ -224,7 +224,7 @@ def test_refusals(tmp_path):
         open_run(tmp_path / "run")
 
 
-def test_a_full_disk_is_a_sentence_and_loses_nothing(tmp_path, monkeypatch):
+def test_a_full_disk_is_an_input_error_and_loses_nothing(tmp_path, monkeypatch):
     chosen = small(epochs=4)
     data = data_for(chosen)
     whole = train(chosen, data=data, device="cpu")

@@ -46,7 +46,7 @@ CASES += [
 
 
 @pytest.mark.parametrize(("name", "settings"), CASES)
-def test_a_padded_step_is_the_step(name, settings):
+def test_a_padded_step_equals_the_unpadded_one(name, settings):
     data = small_dataset(recipe(name))
     plain, padded = learner_of(name, data, settings), learner_of(name, data, settings)
     source = source_of(padded)
@@ -70,7 +70,7 @@ def test_a_padded_step_is_the_step(name, settings):
 
 @pytest.mark.parametrize("support", ["global", "2", "sparse_global"])
 def test_padding_does_not_grow_from_block_to_block(support, monkeypatch):
-    """Most of a batch is padding, and every row of it is summed; its values must stay finite, or 0 · ∞ is not 0."""
+    """Padding is summed with weight 0 like every other row, so it must stay finite: 0 · ∞ is NaN."""
 
     def plain(x, psi, receiver, sender, support_size, *lists):
         return naive.scaled_convolution(x, psi, receiver, sender, support_size)
@@ -109,7 +109,7 @@ def test_capacity_holds_every_batch_and_one_row_of_padding():
 
 
 @pytest.mark.parametrize("name", ["zinc", "mnist", "pattern"])
-def test_a_window_shows_what_the_data_set_holds(name):
+def test_a_batch_from_a_window_equals_that_of_the_data_set(name):
     data = small_dataset(recipe(name))
     source = source_of(learner_of(name, data))
     capacity = source.sizes.needed(torch.tensor([[1, 2, 3, 4]]))

@@ -13,7 +13,7 @@ def test_square_for_small_errors_and_straight_for_large_ones():
     prediction = torch.tensor([[0.5], [-3.0]])
     assert huber(prediction, torch.zeros(2)) == pytest.approx((0.5 * 0.25 + 1 * (3 - 0.5)) / 2)
     assert huber(prediction, torch.zeros(2), huber_delta=2.0) == pytest.approx((0.5 * 0.25 + 2 * (3 - 1)) / 2)
-    # Far out it is the absolute error, up to a constant; far in half the square.
+    # With a large δ it is half the mean square.
     assert huber(prediction, torch.zeros(2), huber_delta=1e3) == pytest.approx((0.25 + 9) / 4)
 
 
@@ -25,7 +25,7 @@ def test_gradients_are_those_of_the_value(delta):
     assert gradcheck(lambda values: huber(values, target, huber_delta=delta), prediction)
     (gradient,) = torch.autograd.grad(huber(prediction, target, huber_delta=delta), prediction)
     assert gradient[2, 1] == 0
-    assert float(gradient.abs().max()) <= delta / 13 + 1e-12  # no outlier pulls harder
+    assert float(gradient.abs().max()) <= delta / 13 + 1e-12  # the bound for an outlier; 13 targets are known
 
 
 def test_delta_is_a_value_of_the_recipe():

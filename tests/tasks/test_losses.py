@@ -85,7 +85,7 @@ def test_rows_that_do_not_count_are_as_if_left_out(name, rows, seed, share):
     counts = torch.rand(rows, generator=torch.Generator().manual_seed(seed + 1)) < share
     masked = target.clone()
     masked[~counts] = unknown(name)
-    # Nothing of what they predict may show, not even NaN.
+    # Their predictions must not matter, even if they are NaN.
     spoiled = prediction.clone()
     spoiled[~counts] = torch.nan
     value, gradient = value_and_gradient(name, spoiled, masked)
@@ -108,18 +108,18 @@ def test_shares_of_several_processes_add_up_where_rows_do_not_count(name):
     sums, shares = [], []
     # Each round knows one more sum over both processes: a later sum may depend on an earlier one.
     for _ in range(4):
-        asked = [[], []]
-        shares = [LOSSES[name](*half, recorder(asked[place], sums)) for place, half in enumerate(halves)]
-        sums = [one + other for one, other in zip(*asked, strict=True)]
+        terms = [[], []]
+        shares = [LOSSES[name](*half, recorder(terms[process], sums)) for process, half in enumerate(halves)]
+        sums = [one + other for one, other in zip(*terms, strict=True)]
     torch.testing.assert_close(shares[0] + shares[1], whole)
 
 
-def recorder(asked, sums):
-    """A `total` that notes what one process asks for and answers with what is known of both."""
+def recorder(terms, sums):
+    """A `total` that records the terms of one process and returns the sums over both, as far as they are known."""
 
     def total(value):
-        asked.append(value)
-        return sums[len(asked) - 1] if len(sums) >= len(asked) else value
+        terms.append(value)
+        return sums[len(terms) - 1] if len(sums) >= len(terms) else value
 
     return total
 
@@ -134,7 +134,7 @@ def test_losses_have_static_shapes(name):
         LOSSES[name](*fake, one_process).backward()
 
 
-def test_only_marks_the_rows_that_do_not_count():
+def test_mask_targets_marks_the_rows_that_do_not_count():
     counts = torch.tensor([True, False])
     assert mask_targets(torch.tensor([3, 4]), counts, "cross_entropy").tolist() == [3, IGNORED]
     assert mask_targets(torch.tensor([[1, 0], [0, 1]]), counts, "binary").tolist() == [[1, 0], [IGNORED, IGNORED]]
@@ -145,7 +145,7 @@ def test_only_marks_the_rows_that_do_not_count():
             assert marked[1].isnan()
 
 
-def test_what_a_person_reads():
+def test_outcomes_are_values_or_probabilities_and_classes():
     prediction = torch.tensor([[2.0, -1.0], [0.0, 3.0]])
     for name in ("l1", "huber"):
         values, classes = LOSSES[name].outcome(prediction)

@@ -70,7 +70,7 @@ def test_rmse_is_the_root_of_the_mean_square_of_what_is_known():
 
 def test_r2_is_the_mean_over_the_outputs_of_the_variance_explained():
     generator = torch.Generator().manual_seed(0)
-    # A mean this large would leave nothing of a difference of sums of squares.
+    # With a mean this large, a difference of sums of squares would lose all digits.
     target = 1e6 + torch.randn(20, 2, generator=generator, dtype=torch.float64) * torch.tensor([1.0, 5.0])
     prediction = target + torch.randn(20, 2, generator=generator, dtype=torch.float64)
     target[::5, 0] = torch.nan
@@ -89,7 +89,7 @@ def test_r2_is_undefined_without_variance():
     assert math.isnan(score("r2", 1, torch.zeros(1, 1), torch.ones(1)))
     assert math.isnan(score("r2", 1, torch.zeros(4, 1), torch.ones(4)))
     assert math.isnan(score("r2", 1, torch.zeros(3, 1), torch.tensor([1.0, torch.nan, torch.nan])))
-    # The other output is judged alone.
+    # An output without variance is left out.
     target = torch.tensor([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
     assert score("r2", 2, target, target) == 1
 
@@ -99,7 +99,7 @@ def test_target_scale():
     scale = fitted(target)
     assert scale.mean.tolist() == [2.0, 5.0]
     assert scale.spread.tolist() == [1.0, 1.0]
-    torch.testing.assert_close(scale.restore(scale.shrink(target)), target, equal_nan=True)
+    torch.testing.assert_close(scale.restore(scale.standardise(target)), target, equal_nan=True)
     assert torch.equal(unscaled().restore(target[:2]), target[:2])
 
 

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print. Mistakes of the user end with a sentence and exit code 2."""
+"""The command line: parse, call, print. Errors of the user end with a sentence and exit code 2."""
 
 import sys
 
@@ -27,29 +27,29 @@ app.add_typer(data_commands, name="data")
 app.command("bench")(bench_command)
 app.command("study")(study_command)
 
-# What a shell expects of a program that Ctrl-C ended.
+# The exit code of a program that Ctrl-C interrupted.
 INTERRUPTED = 130
-# Options after which several values may stand: --seed 0 1 2 3.
+# Options that take several values: --seed 0 1 2 3.
 SEVERAL = {"--seed", "--target", "--set", "--seeds", "--runs"}
-# The same, where --against of a command takes several: that of `bench` takes one.
+# Those that do so only in `study`: `bench --against` takes one value.
 SEVERAL_OF_STUDY = {"--against"}
 
 
 def main() -> None:
     """Entry point of `ckgconv`."""
     try:
-        app(args=spread(sys.argv[1:]))
-    except InputError as mistake:
-        print(f"Error: {mistake}", file=sys.stderr)
+        app(args=repeat_options(sys.argv[1:]))
+    except InputError as error:
+        print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            print("Interrupted: a training continues with --resume.", file=sys.stderr)
+            print("Interrupted: continue training with --resume.", file=sys.stderr)
         raise
 
 
-def spread(arguments: list[str]) -> list[str]:
-    """`--seed 0 1 2` as `--seed 0 --seed 1 --seed 2`."""
+def repeat_options(arguments: list[str]) -> list[str]:
+    """`--seed 0 1 2` as `--seed 0 --seed 1 --seed 2`, which Typer reads."""
     several = SEVERAL | SEVERAL_OF_STUDY if arguments[:1] == ["study"] else SEVERAL
     result: list[str] = []
     option = None
@@ -65,4 +65,4 @@ def spread(arguments: list[str]) -> list[str]:
     return result
 
 
-__all__ = ["app", "main", "spread"]
+__all__ = ["app", "main", "repeat_options"]

@@ -1,4 +1,4 @@
-"""`ckgconv bench RECIPE`: how fast training is on this machine, also against another checkout."""
+"""`ckgconv bench RECIPE`: how fast training is on this machine, optionally compared with another checkout."""
 
 import json
 import os
@@ -29,10 +29,10 @@ def bench_command(
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str, typer.Option(help="32, tf32, bf16 or 64.")] = "32",
     data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
-    against: Annotated[Path | None, typer.Option(help="Another checkout, timed in the same run.")] = None,
+    against: Annotated[Path | None, typer.Option(help="Another checkout, to time for comparison.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")] = False,
 ) -> None:
-    """Time training of a recipe on its own data, by part."""
+    """Time the training of a recipe on its own data, by parts of a step."""
     require(steps > 0, f"--steps is {steps}: give at least 1.")
     chosen = named_or_saved(name)
     for setting in settings or []:
@@ -54,14 +54,14 @@ def bench_command(
     for column in ("", "this", *(() if other is None else ("other", "other / this"))):
         table.add_column(column)
     for key, value in report.items():
-        table.add_row(key, _shown(value), *(() if other is None else _compared(value, other.get(key))))
+        table.add_row(key, _formatted(value), *(() if other is None else _compared(value, other.get(key))))
     Console().print(table)
 
 
 def measured_elsewhere(checkout: Path, arguments: list[str]) -> dict[str, Any]:
-    """The report of the same command, run by another checkout's source with this Python."""
+    """The report of the same command, run from another checkout's source by this Python."""
     source = checkout / "src" if (checkout / "src").is_dir() else checkout
-    require((source / "ckgconv").is_dir(), f"{checkout} holds no ckgconv: give the folder of a checkout.")
+    require((source / "ckgconv").is_dir(), f"{checkout} does not contain ckgconv: give the folder of a checkout.")
     environment = {**os.environ, "PYTHONPATH": str(source.resolve())}
     command = [sys.executable, "-m", "ckgconv", "bench", *arguments, "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -73,7 +73,7 @@ def measured_elsewhere(checkout: Path, arguments: list[str]) -> dict[str, Any]:
     return report
 
 
-def _shown(value: Any) -> str:
+def _formatted(value: Any) -> str:
     return f"{value:,.3f}" if isinstance(value, float) else str(value)
 
 
@@ -81,4 +81,4 @@ def _compared(value: Any, other: Any) -> tuple[str, str]:
     if other is None:
         return "", ""
     ratio = f"{other / value:.2f}" if isinstance(value, float) and value else ""
-    return _shown(other), ratio
+    return _formatted(other), ratio

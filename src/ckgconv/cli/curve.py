@@ -1,4 +1,4 @@
-"""The picture of a run: training loss and validation metric by epoch."""
+"""The learning curve of a run: training loss and validation metric by epoch."""
 
 import math
 from pathlib import Path
@@ -8,23 +8,23 @@ from ckgconv.files import write_whole
 from ckgconv.tasks.metrics import METRICS
 
 BARS = "▁▂▃▄▅▆▇█"
-# Characters of a curve in the terminal.
-LONGEST = 60
+# Characters of a curve in the terminal, at most.
+MAX_BARS = 60
 
 
 def sparkline(values: list[float]) -> str:
-    """Numbers as a line of bars, low to high; long series are thinned."""
-    known = [value for value in values if math.isfinite(value)]
-    if not known:
+    """Numbers as a line of bars, scaled from the lowest to the highest; long series are thinned."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
         return "no finite value"
-    thinned = known[:: max(-(-len(known) // LONGEST), 1)]
+    thinned = finite[:: max(-(-len(finite) // MAX_BARS), 1)]
     low, high = min(thinned), max(thinned)
-    width = (high - low) or 1.0
-    return "".join(BARS[min(int((value - low) / width * len(BARS)), len(BARS) - 1)] for value in thinned)
+    height = (high - low) or 1.0
+    return "".join(BARS[min(int((value - low) / height * len(BARS)), len(BARS) - 1)] for value in thinned)
 
 
 def draw_curve(record: Record, path: Path) -> None:
-    """A PNG whose title says the finding."""
+    """Write a PNG whose title gives the best epoch and its test metric."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -43,9 +43,9 @@ def draw_curve(record: Record, path: Path) -> None:
     axes.set_title(title)
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"loss, {metric}")
-    falls = all(entry.train_loss > 0 and entry.val > 0 for entry in epochs)
-    if not METRICS[metric].higher_is_better and falls:
-        # Errors fall by orders of magnitude, and most of the run is in the last of them.
+    positive = all(entry.train_loss > 0 and entry.val > 0 for entry in epochs)
+    if not METRICS[metric].higher_is_better and positive:
+        # Errors fall by orders of magnitude, and stay within the last one for most of the run.
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3, which="both")

@@ -1,4 +1,4 @@
-"""`ckgconv data list|info|build`: which data sets there are, what they hold, and how they are made."""
+"""`ckgconv data list|info|build`: list the named data sets, count their graphs, write their packed files."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine to 
 
 @data_commands.command("list")
 def list_command(data_dir: Folder = None, as_json: Json = False) -> None:
-    """The named data sets, and where each would come from."""
+    """List the named data sets, and where each comes from."""
     folder = data_folder(data_dir)
     sources = {name: _source(name, folder) for name in CATALOGUE}
     if as_json:
@@ -38,7 +38,7 @@ def info_command(
     data_dir: Folder = None,
     as_json: Json = False,
 ) -> None:
-    """Counts of a data set."""
+    """Count the graphs, nodes and edges of a data set."""
     counts = statistics(load(DataRecipe(name, limit=limit), data_dir))
     if as_json:
         print(json.dumps({"name": name, **counts}))
@@ -58,21 +58,21 @@ def build_command(
     seed: Annotated[int, typer.Option(help="Seed of --generate.")] = 0,
     data_dir: Folder = None,
 ) -> None:
-    """Make the packed file of a named data set, by download or by --generate."""
+    """Write the packed file of a named data set, by download or by --generate."""
     path = build(name, data_folder(data_dir), seed if generate else None)
     Console().print(f"written: {path}")
 
 
 def statistics(data: PackedDataset) -> dict[str, int | float]:
-    """Graphs, nodes and edges; edges are directed, so an undirected one counts twice.
+    """Numbers of graphs, nodes and edges; edges are directed, so an undirected one counts twice.
 
-    Splits count graphs, or nodes where nodes have splits of their own.
+    The sizes of the splits are in graphs, or in nodes where nodes have splits of their own.
     """
-    unit = "" if data.node_split is None else "_nodes"
+    suffix = "" if data.node_split is None else "_nodes"
     rows = {name: len(data.split(name) if data.node_split is None else data.target_rows(name)) for name in SPLITS}
     return {
         "graphs": data.num_graphs,
-        **{f"{name}{unit}": count for name, count in rows.items()},
+        **{f"{name}{suffix}": count for name, count in rows.items()},
         "nodes": int(data.node_ptr[-1]),
         "directed_edges": int(data.edge_ptr[-1]),
         "average_nodes": float(data.node_ptr[-1]) / data.num_graphs,

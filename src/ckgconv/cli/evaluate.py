@@ -1,4 +1,4 @@
-"""`ckgconv evaluate RUN`: the metric of a run's best network on a split."""
+"""`ckgconv evaluate RUN`: the metric of the best network of a run on a split."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`ckgconv info RECIPE`: what a recipe builds, parameters by component."""
+"""`ckgconv info RECIPE`: the model of a recipe, and its parameters by component."""
 
 import json
 from typing import Annotated
@@ -39,6 +39,6 @@ def info(
 
 
 def _depth(model: ModelRecipe) -> str:
-    """How many blocks, of a kind of model that counts them."""
+    """The number of blocks, for kinds of models that have it in their recipe."""
     blocks = getattr(model, "blocks", None)
     return "" if blocks is None else f"{blocks} blocks of "

@@ -1,4 +1,4 @@
-"""`ckgconv predict RUN DATA`: the table of molecules again, with predictions; or those of a packed data set."""
+"""`ckgconv predict RUN DATA`: the molecules of a CSV with their predictions, or the predictions for a data set."""
 
 import csv
 import json
@@ -25,17 +25,15 @@ def predict_command(
         str, typer.Argument(metavar="DATA", help="A CSV with a column of SMILES, a named data set or a packed .npz.")
     ],
     out: Annotated[Path, typer.Option("-o", "--out", help="CSV to write.")] = Path("predictions.csv"),
-    smiles: Annotated[
-        str | None, typer.Option(help="CSV: column of the SMILES, by default that of the training.")
-    ] = None,
+    smiles: Annotated[str | None, typer.Option(help="CSV: column of the SMILES, by default as in training.")] = None,
     with_features: Annotated[
-        bool, typer.Option("--embed", help="Add what the head reads: features of each molecule, graph or node.")
+        bool, typer.Option("--embed", help="Add the features that the head reads, of each molecule, graph or node.")
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
-    """Predict the molecules of a CSV, invalid ones with a reason; or all graphs, or nodes, of a data set."""
+    """Predict the molecules of a CSV, with a reason for each invalid one; or all graphs or nodes of a data set."""
     given = Path(data)
     if given.suffix.lower() == ".csv":
         summary = _predict_table(folder, given, out, smiles, with_features, device, as_json)
@@ -58,7 +56,7 @@ def _predict_table(
     with Progress(console=Console(stderr=True), disable=quiet) as progress:
         task = progress.add_task("predicting", total=len(column))
         found = predict_smiles(run, column, lambda count: progress.update(task, advance=count))
-    write_whole(out, lambda part: _write(part, table, run, found, with_features))
+    write_whole(out, lambda part: _write_table(part, table, run, found, with_features))
     invalid = sum(1 for reason in found.reasons if reason)
     return {"rows": len(column), "predicted": len(column) - invalid, "invalid": invalid}
 
@@ -76,25 +74,25 @@ def _predict_data(
 
 
 def output_names(run: Run) -> list[str]:
-    """What the predicted columns are called."""
+    """Names of the columns with predictions."""
     outputs = run.recipe.model.head.outputs
-    unnamed = ["prediction"] if outputs == 1 else [f"prediction{place}" for place in range(outputs)]
+    unnamed = ["prediction"] if outputs == 1 else [f"prediction{index}" for index in range(outputs)]
     return [f"{name}_predicted" for name in run.recipe.data.targets] or unnamed
 
 
-def _write(path: Path, table: Table, run: Run, found: Predictions, embed: bool) -> None:
+def _write_table(path: Path, table: Table, run: Run, found: Predictions, embed: bool) -> None:
     names, width = output_names(run), run.recipe.model.width
-    added = [*names, "reason", *(f"embedding{place}" for place in range(width if embed else 0))]
-    kept = [place for place, name in enumerate(table.columns) if name not in added]
+    added = [*names, "reason", *(f"embedding{index}" for index in range(width if embed else 0))]
+    kept = [index for index, name in enumerate(table.columns) if name not in added]
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow([*(table.columns[place] for place in kept), *added])
+        writer.writerow([*(table.columns[index] for index in kept), *added])
         for cells, value, embedding, reason in zip(
             table.rows, found.values, found.embeddings, found.reasons, strict=True
         ):
             predicted = [""] * len(names) if value is None else [repr(each) for each in value]
             features = ([""] * width if embedding is None else [repr(each) for each in embedding]) if embed else []
-            writer.writerow([*(cells[place] for place in kept), *predicted, reason, *features])
+            writer.writerow([*(cells[index] for index in kept), *predicted, reason, *features])
 
 
 def _write_packed(path: Path, run: Run, found: PackedPredictions, with_features: bool) -> None:
@@ -105,7 +103,7 @@ def _write_packed(path: Path, run: Run, found: PackedPredictions, with_features:
         columns["class"] = found.classes.tolist()
     columns |= dict(zip(output_names(run), found.values.T.tolist(), strict=True))
     if with_features:
-        columns |= {f"embedding{place}": values for place, values in enumerate(found.embeddings.T.tolist())}
+        columns |= {f"embedding{index}": values for index, values in enumerate(found.embeddings.T.tolist())}
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(columns)

@@ -1,4 +1,4 @@
-"""`ckgconv study NAME`: a study of the paper, its numbers beside ours, with a page and a figure."""
+"""`ckgconv study NAME`: a study of the paper, with its numbers next to ours, a page and a figure."""
 
 import sys
 from pathlib import Path
@@ -17,13 +17,13 @@ PIPED_WIDTH = 120
 
 
 def _read_by(option: str) -> str:
-    """Which studies an option belongs to, for the help."""
+    """The studies that read an option, for its help text."""
     return "Read by " + ", ".join(name for name, each in STUDIES.items() if option in each.reads) + "."
 
 
 def study_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(STUDIES)}.")],
-    out: Annotated[Path | None, typer.Option(help=f"Folder of the page, by default {RESULTS}/NAME.")] = None,
+    out: Annotated[Path | None, typer.Option(help=f"Folder for the page, by default {RESULTS}/NAME.")] = None,
     seeds: Annotated[list[int] | None, typer.Option(help=f"--seeds 0 1 2. {_read_by('seeds')}")] = None,
     epochs: Annotated[int | None, typer.Option(help=f"Epochs of each training. {_read_by('epochs')}")] = None,
     runs: Annotated[list[Path] | None, typer.Option(help=f"Folders of runs. {_read_by('runs')}")] = None,
@@ -33,18 +33,18 @@ def study_command(
     data: Annotated[str | None, typer.Option(help=f"zinc or pattern. {_read_by('data')}")] = None,
     device: Annotated[str, typer.Option(help=f"auto, cpu or cuda. {_read_by('device')}")] = "auto",
     precision: Annotated[str, typer.Option(help=f"32, tf32, bf16 or 64. {_read_by('precision')}")] = "32",
-    keep: Annotated[Path | None, typer.Option(help=f"Folder of resumable runs. {_read_by('keep')}")] = None,
-    workers: Annotated[int, typer.Option(min=1, help=f"Runs side by side. {_read_by('workers')}")] = 1,
+    keep: Annotated[Path | None, typer.Option(help=f"Folder in which to keep the runs. {_read_by('keep')}")] = None,
+    workers: Annotated[int, typer.Option(min=1, help=f"Runs at a time. {_read_by('workers')}")] = 1,
     data_dir: Annotated[Path | None, typer.Option(help=f"Where packed files are. {_read_by('data_dir')}")] = None,
 ) -> None:
     """Run a study, print its table, and write table.json, figure.png and README.md."""
     chosen = study(name)
     require(epochs is None or epochs > 0, f"--epochs is {epochs}: give at least 1.")
-    require(all(seed >= 0 for seed in seeds or []), "A seed is negative: give numbers from 0 on.")
+    require(all(seed >= 0 for seed in seeds or []), "A seed is negative: give whole numbers from 0 on.")
     require(len(set(seeds or [])) == len(seeds or []), "The same seed was given twice: give each once.")
     require(
         out is not None or not (runs and "against" in chosen.reads),
-        f"--runs was given without --out, and {RESULTS}/{name} is for the paper's numbers: add it.",
+        f"--runs was given without --out, and {RESULTS}/{name} is for the paper's numbers: add --out.",
     )
     require(data in (None, "zinc", "pattern"), f"--data is {data!r}: choose zinc or pattern.")
     options = Options(
@@ -62,14 +62,14 @@ def study_command(
     report, provenance = conduct(chosen, options, sys.argv[1:])
     folder = RESULTS / name if out is None else out
     write_page(folder, report, provenance)
-    # Where nobody watches, as in a log, columns are not folded at 80.
+    # In a log or a pipe, Rich would fold the columns at 80 characters.
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(as_table(report))
     console.print(f"{folder}: README.md, figure.png, table.json ({provenance.seconds:.1f} s)")
 
 
 def as_table(report: Report) -> Table:
-    """The table of a report for the terminal."""
+    """The table of a report, for the terminal."""
     table = Table(title=report.title)
     for column in report.columns:
         table.add_column(column, overflow="fold")

@@ -40,30 +40,31 @@ def train_command(
     ] = None,
     seeds: Annotated[list[int] | None, typer.Option("--seed", help="One or several seeds: --seed 0 1 2 3.")] = None,
     smiles: Annotated[str, typer.Option(help="CSV: column of the SMILES.")] = "smiles",
-    target: Annotated[list[str] | None, typer.Option(help="CSV: column to learn. Repeatable.")] = None,
-    split: Annotated[Split, typer.Option(help="CSV: how to split.")] = Split.random,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run, by default runs/NAME-seedN.")] = None,
+    target: Annotated[list[str] | None, typer.Option(help="CSV: column to predict. Repeatable.")] = None,
+    split: Annotated[Split, typer.Option(help="CSV: how to split the rows.")] = Split.random,
+    out: Annotated[Path | None, typer.Option(help="Folder for the run, by default runs/NAME-seedN.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     precision: Annotated[str | None, typer.Option(help="32, tf32, bf16 or 64, by default 32.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Train a recipe; the best validation epoch is kept and tested."""
+    """Train a recipe; the network of the best validation epoch is kept and tested."""
     chosen = resolve(what, smiles, target or [], split.value)
+    # The folder of a recipe.json may be that of a run, whose record then gives the defaults of seed and precision.
     saved = Path(what).parent if Path(what).suffix == ".json" else None
-    kept = None if saved is None else read_record(saved)
-    out = saved if out is None and resume and kept is not None else out
-    chosen_precision = precision or ("32" if kept is None else kept.precision)
+    record = None if saved is None else read_record(saved)
+    out = saved if out is None and resume and record is not None else out
+    chosen_precision = precision or ("32" if record is None else record.precision)
     for setting in settings or []:
         chosen = with_value(chosen, setting)
-    numbers = seeds or [0 if kept is None else kept.seed]
-    require(len(set(numbers)) == len(numbers), "The same seed was given twice: give each once.")
-    folders = [run_folder(out, chosen, seed, len(numbers) > 1) for seed in numbers]
-    for seed, folder in zip(numbers, folders, strict=True):
+    chosen_seeds = seeds or [0 if record is None else record.seed]
+    require(len(set(chosen_seeds)) == len(chosen_seeds), "The same seed was given twice: give each once.")
+    folders = [run_folder(out, chosen, seed, len(chosen_seeds) > 1) for seed in chosen_seeds]
+    for seed, folder in zip(chosen_seeds, folders, strict=True):
         check_folder(folder, chosen, seed, chosen_precision, resume)
     runs = []
-    for seed, folder in zip(numbers, folders, strict=True):
+    for seed, folder in zip(chosen_seeds, folders, strict=True):
         runs.append(_train_one(chosen, seed, folder, resume, device, chosen_precision, data_dir, as_json))
     if not runs[0].learner.fabric.is_global_zero:
         return
@@ -74,7 +75,7 @@ def train_command(
 
 
 def resolve(what: str, smiles: str, targets: list[str], split: str) -> Recipe:
-    """The recipe that a person's first word means."""
+    """The recipe that the first argument names: a CSV, a recipe.json or the name of a recipe."""
     path = Path(what)
     if path.suffix.lower() == ".csv":
         return table_recipe(path, smiles, targets, split)
@@ -103,14 +104,14 @@ def table_recipe(path: Path, smiles: str, targets: list[str], split: str) -> Rec
 
 
 def run_folder(out: Path | None, chosen: Recipe, seed: int, several: bool) -> Path:
-    """Where a run is kept."""
+    """The folder of a run."""
     if out is None:
         return Path("runs") / f"{chosen.name}-seed{seed}"
     return out / f"seed{seed}" if several else out
 
 
 def summary(run: Run) -> dict[str, object]:
-    """The outcome of a run, for a machine."""
+    """The outcome of a run, for --json."""
     record = run.record
     return {
         "recipe": run.recipe.name,
@@ -164,10 +165,10 @@ def _report(run: Run, console: Console) -> None:
     if best is not None:
         test = "no test split" if best.test is None else f"test {metric} {best.test:.4f}"
         console.print(f"best epoch {best.epoch + 1}: validation {metric} {best.val:.4f}, {test}")
-    for words, baseline in (("training mean", mean_predictor), ("most frequent class", majority_predictor)):
+    for guess, baseline in (("training mean", mean_predictor), ("most frequent class", majority_predictor)):
         value = baseline(run)
         if value is not None:
-            console.print(f"always the {words}: test {metric} {value:.4f}")
+            console.print(f"always the {guess}: test {metric} {value:.4f}")
     if run.recipe.paper_test:
         mean, spread = run.recipe.paper_test
         console.print(f"paper, its full recipe: test {metric} {mean:.4f} ± {spread:.4f}")
@@ -176,7 +177,7 @@ def _report(run: Run, console: Console) -> None:
 
 
 def _report_spread(runs: list[Run]) -> None:
-    """Mean and s.d. over seeds, where there is a test split."""
+    """Print mean and s.d. over the seeds, where all runs have a test metric."""
     tests = [run.record.test for run in runs]
     known = [test for test in tests if test is not None]
     if len(known) == len(runs):

@@ -1,4 +1,4 @@
-"""A progress bar for a run: loss, validation metric, graphs per second, time left."""
+"""Watchers for the terminal: a progress bar with loss, validation metric, graphs per second and time left."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ class Quiet(Silence):
 
 
 class ProgressBar:
-    """A `Watcher` that draws; one line per run, and warnings above it."""
+    """A `Watcher` that draws one line per run, with warnings above it."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -55,8 +55,8 @@ class ProgressBar:
         self.progress.update(self.task, advance=graphs, loss=self.loss, speed=speed)
 
     def epoch(self, entry: Epoch) -> None:
-        following = min(entry.epoch + 1, self.epochs - 1)
-        self.progress.update(self.task, description=self._title(following), val=f"{entry.val:.4f}")
+        next_epoch = min(entry.epoch + 1, self.epochs - 1)
+        self.progress.update(self.task, description=self._title(next_epoch), val=f"{entry.val:.4f}")
 
     def warn(self, sentence: str) -> None:
         self.console.print(f"[yellow]{sentence}[/yellow]")

@@ -1,4 +1,4 @@
-"""Where graphs come from."""
+"""Where graphs come from: named benchmarks, CSV files of molecules, PyG data sets, packed files."""
 
 from ckgconv.data.catalogue import CATALOGUE, build, data_folder, find, load
 from ckgconv.data.official import from_pyg, from_pyg_masks, from_pyg_splits
@@ -7,7 +7,7 @@ from ckgconv.recipe import DataRecipe
 
 
 def zinc() -> PackedDataset:
-    """ZINC-12k, which the package carries."""
+    """ZINC-12k, which is part of the package."""
     return load(DataRecipe("zinc"))
 
 

@@ -1,8 +1,8 @@
-"""Data sets by name: where each is found, and what is done when it is read.
+"""Data sets by name: where each is found, and how it is read.
 
-A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) comes first; ZINC-12k travels with the
-package; large-sbm is drawn whenever it is read; everything else is downloaded from its official source and packed into
-the data folder. Installed packages add sets of their own, read by their own functions.
+A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) has precedence. Without one, ZINC-12k is
+read from the package, large-sbm is drawn, and every other data set is downloaded from its official source and packed
+into the data folder. Installed packages add data sets, which their own functions read.
 """
 
 import os
@@ -29,16 +29,15 @@ DATA_VARIABLE = "CKGCONV_DATA"
 class Entry:
     """A named data set.
 
-    One that another package brings needs no more than a task and `load`, which is given the data folder, and reads,
-    draws or downloads.
+    That of another package needs only a task and `load`, which takes the data folder and returns the data set.
     """
 
-    file: str | None  # packed, in the data folder
+    file: str | None  # name of the packed file in the data folder
     task: str
-    generate: Callable[[int], PackedDataset] | None = None
-    seed: int | None = None  # drawn with this seed where there is no file; None: downloaded
-    pixel_scale: float | None = None  # superpixels: what stored pixel values are divided by
-    load: Callable[[Path], PackedDataset] | None = None  # reads the set, where there is no packed file
+    generate: Callable[[int], PackedDataset] | None = None  # draws the data set from a seed
+    seed: int | None = None  # draw with this seed where the file is missing; None: download
+    pixel_scale: float | None = None  # superpixels: divisor of the stored pixel values
+    load: Callable[[Path], PackedDataset] | None = None  # reads the data set where the file is missing
 
 
 OURS: dict[str, Entry] = {
@@ -61,7 +60,7 @@ def data_folder(given: Path | None) -> Path:
 
 
 def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
-    """The data set of a recipe: a name of the catalogue, a CSV, a packed file or a folder of packed files."""
+    """The data set of a recipe: a named one, a CSV, a packed file or a folder of packed files."""
     path = Path(recipe.name)
     if recipe.name in CATALOGUE:
         return _named(recipe, data_folder(folder))
@@ -77,7 +76,7 @@ def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
 
 
 def find(name: str, folder: Path) -> Path | None:
-    """The packed file of a named data set, if there is one."""
+    """The packed file of a named data set; None where it is missing."""
     file = CATALOGUE[name].file
     if file is not None and (folder / file).exists():
         return folder / file
@@ -85,17 +84,19 @@ def find(name: str, folder: Path) -> Path | None:
 
 
 def build(name: str, folder: Path, seed: int | None = None) -> Path:
-    """Make the packed file of a named data set: generated from a seed where one is given, downloaded otherwise."""
+    """Write the packed file of a named data set: generated from a seed where one is given, downloaded otherwise."""
     entry = CATALOGUE[name]
     if entry.file is None:
-        raise InputError(f"{name} has no packed file, its package reads it: there is nothing to build.")
+        raise InputError(
+            f"{name} is read by the package that adds it, not from a packed file: there is nothing to build."
+        )
     seed = entry.seed if seed is None else seed
     if seed is not None:
         require(entry.generate is not None, f"{name} is not a synthetic data set: build it without --generate.")
         assert entry.generate is not None
         dataset = entry.generate(seed)
     else:
-        require(name != "zinc", "zinc travels with the package: there is nothing to build.")
+        require(name != "zinc", "zinc is part of the package: there is nothing to build.")
         dataset = download(name, folder) if entry.load is None else entry.load(folder)
     save_packed(dataset, folder / entry.file)
     return folder / entry.file
@@ -125,16 +126,16 @@ def _download_or_explain(name: str, folder: Path) -> Path:
 
 
 def _superpixels(path: Path, scale: float, limit: int | None) -> PackedDataset:
-    """Superpixel files: pixel values to [0, 1]; edges recomputed where the file has none."""
+    """Read a superpixel file: scale pixel values to [0, 1], and compute edges where the file has none."""
     arrays = read_arrays(path)
-    stored = "edge_index" in arrays
-    if not stored:
+    has_edges = "edge_index" in arrays
+    if not has_edges:
         arrays["num_edges"] = torch.zeros_like(arrays["num_nodes"])
         arrays["edge_index"] = torch.zeros(2, 0, dtype=torch.int16)
     dataset = from_arrays(arrays).limited(limit)
     if not dataset.x.is_floating_point():
         dataset = replace(dataset, x=(dataset.x.float() / scale))
-    if stored:
+    if has_edges:
         return dataset
     assert dataset.pos is not None
     edge_index, edge_attr = superpixel_edges(dataset.node_ptr.diff(), dataset.pos)
@@ -142,7 +143,7 @@ def _superpixels(path: Path, scale: float, limit: int | None) -> PackedDataset:
 
 
 def _folder(path: Path) -> PackedDataset:
-    """train.npz, val.npz and test.npz, whose own split arrays are not read."""
+    """Join train.npz, val.npz and test.npz, whose own split arrays are ignored."""
     parts = {}
     for name in ("train", "val", "test"):
         file = path / f"{name}.npz"

@@ -1,4 +1,4 @@
-"""Graphs that are hard to tell apart: BREC, SR25, CSL and EXP, as pairs to be separated.
+"""Graphs that are hard to distinguish: BREC, SR25, CSL and EXP, as pairs to be separated.
 
     BREC   400 pairs in seven groups (Wang and Zhang, Towards Better Evaluation of GNN Expressiveness with BREC; MIT)
     SR25   the 15 strongly regular graphs srg(25, 12, 5, 6) of B. McKay's collection: 105 pairs
@@ -7,7 +7,7 @@
     EXP    600 pairs of formulas, satisfiable and not (Abboud et al., The Surprising Power of Graph Neural Networks
            with Random Node Initialization; GPL-3)
 
-BREC, SR25 and CSL travel with the package. EXP does not, because of its licence: it is read from the data folder.
+BREC, SR25 and CSL are part of the package. EXP is not, because of its licence: it is read from the data folder.
 
 Legend: G graphs, Q pairs of graphs.
 """
@@ -24,7 +24,7 @@ from ckgconv.data.catalogue import data_folder
 from ckgconv.data.packed import PackedDataset, from_arrays, read_arrays
 
 HERE = Path(__file__).parent
-# In the order of `pair_subset` in the file of BREC; the paper of BREC calls 1, 2, 5 and 6 together Regular.
+# In the order of `pair_subset` in brec.npz; BREC's paper calls numbers 1, 2, 5 and 6 together "Regular".
 BREC_GROUPS = (
     "BREC basic",
     "BREC simple regular",
@@ -38,12 +38,12 @@ BREC_GROUPS = (
 
 @dataclass(frozen=True)
 class GraphPairs:
-    """Graphs of one family, and which two of them are compared."""
+    """Graphs of one family, and the pairs of them to compare."""
 
     dataset: PackedDataset
     first: Tensor  # [Q] int64 graph numbers
     second: Tensor  # [Q]
-    group: tuple[str, ...]  # [Q] the row of the table that a pair counts in
+    group: tuple[str, ...]  # [Q] the row of the results table in which a pair counts
 
     def __len__(self) -> int:
         return len(self.group)
@@ -60,19 +60,19 @@ def brec() -> GraphPairs:
 
 
 def sr25() -> GraphPairs:
-    """Every two of the 15 graphs."""
+    """All pairs of the 15 graphs."""
     return all_pairs(read_arrays(HERE / "sr25.npz"), list(range(15)), "SR25")
 
 
 def csl() -> GraphPairs:
-    """Every two of the ten classes, one graph of each."""
+    """All pairs of the ten classes, with one graph of each class."""
     arrays = read_arrays(HERE / "csl.npz")
     classes = arrays["y"].tolist()
     return all_pairs(arrays, [classes.index(label) for label in range(10)], "CSL")
 
 
 def csl_folds() -> tuple[PackedDataset, ...]:
-    """The 150 graphs of CSL, five times with train, validation and test of one fold."""
+    """The 150 graphs of CSL five times, each time with the splits of one fold."""
     arrays = read_arrays(HERE / "csl.npz")
     splits = ("train_idx", "val_idx", "test_idx")
     return tuple(
@@ -82,9 +82,9 @@ def csl_folds() -> tuple[PackedDataset, ...]:
 
 
 def exp_file(folder: Path | None = None) -> Path | None:
-    """exp.npz in the data folder or its `expressiveness`, None where there is none."""
-    places = (data_folder(folder) / "exp.npz", data_folder(folder) / "expressiveness" / "exp.npz")
-    return next((place for place in places if place.exists()), None)
+    """exp.npz in the data folder or in its folder `expressiveness`; None where it is missing."""
+    paths = (data_folder(folder) / "exp.npz", data_folder(folder) / "expressiveness" / "exp.npz")
+    return next((path for path in paths if path.exists()), None)
 
 
 def exp(folder: Path | None = None) -> GraphPairs:
@@ -97,16 +97,18 @@ def exp(folder: Path | None = None) -> GraphPairs:
 
 
 def neighbouring_pairs(arrays: dict[str, Tensor], group: list[str]) -> GraphPairs:
+    """Graphs 2k and 2k + 1, with the group of each pair."""
     even = 2 * torch.arange(len(group))
     return GraphPairs(with_constant_nodes(arrays), even, even + 1, tuple(group))
 
 
 def all_pairs(arrays: dict[str, Tensor], graphs: list[int], group: str) -> GraphPairs:
+    """All pairs of the given graphs, in one group."""
     first, second = torch.tensor(list(combinations(graphs, 2))).T
     return GraphPairs(with_constant_nodes(arrays), first, second, (group,) * len(first))
 
 
 def with_constant_nodes(arrays: dict[str, Tensor]) -> PackedDataset:
-    """A data set of graphs that may have no node attributes: then all nodes are of type 0."""
+    """A data set from arrays; where they have no node attributes, all nodes have type 0."""
     nodes = int(arrays["num_nodes"].sum())
     return from_arrays({"x": torch.zeros(nodes, 1, dtype=torch.uint8), **arrays})

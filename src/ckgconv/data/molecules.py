@@ -1,10 +1,10 @@
-"""SMILES → graph attributes. The only file that needs rdkit.
+"""SMILES → node and edge attributes. The only file that needs rdkit.
 
-    molecule   nine atom and three bond columns, the vocabulary of the molecular property benchmarks
-    zinc       one atom type (element, explicit hydrogens, charge) and one kekulised bond type, as ZINC-12k
+    molecule   nine atom and three bond columns, with the vocabularies of the molecular property benchmarks
+    zinc       one atom type (element, explicit hydrogens, charge) and one kekulised bond type, as in ZINC-12k
 
 Atom columns: atomic number - 1, chirality, total degree, charge + 5, hydrogens, radical electrons, hybridisation,
-aromatic, in ring. Bond columns: type, stereo, conjugated. A value outside a vocabulary takes its last entry.
+aromatic, in ring. Bond columns: type, stereo, conjugated. A value outside a vocabulary is mapped to its last entry.
 
 Legend: n atoms, b bonds; every bond is two directed edges, one after the other.
 """
@@ -26,7 +26,7 @@ CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CH
 HYBRIDISATION = ("SP", "SP2", "SP3", "SP3D", "SP3D2")
 BOND_TYPES = ("SINGLE", "DOUBLE", "TRIPLE", "AROMATIC")
 BOND_STEREO = ("STEREONONE", "STEREOZ", "STEREOE", "STEREOCIS", "STEREOTRANS", "STEREOANY")
-# The benchmark's dictionary of atom types; the recipe embeds the 21 that occur.
+# The benchmark's dictionary of atom types; the recipe embeds the first 21, the only ones that occur.
 ZINC_ATOMS = [
     "C",
     "O",
@@ -70,7 +70,7 @@ class Molecule:
 
 
 def read_smiles(smiles: str, featuriser: Featuriser) -> Molecule:
-    """The graph of a SMILES string; a sentence why not, where it has none."""
+    """The graph of a SMILES string; raises InputError where the string is invalid or an atom or bond is unknown."""
     chem = _rdkit()
     molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None
     if molecule is None:
@@ -123,7 +123,7 @@ def _molecule_bond(bond: Any) -> list[int]:
 def _zinc_atom(atom: Any) -> list[int]:
     charge = {0: "", 1: " +", -1: " -"}.get(atom.GetFormalCharge(), " ?")
     hydrogens = atom.GetNumExplicitHs()
-    # Hydrogens of a neutral aromatic nitrogen are written out in SMILES but are no type of their own.
+    # SMILES writes the hydrogen of a neutral aromatic nitrogen, but the dictionary has no type "N H1".
     names = ([f"{atom.GetSymbol()} H{hydrogens}{charge}"] if hydrogens else []) + [f"{atom.GetSymbol()}{charge}"]
     for name in names:
         if name in ZINC_ATOMS:
@@ -154,5 +154,5 @@ def _rdkit() -> Any:
         from rdkit import Chem, RDLogger
     except ImportError as error:
         raise InputError("Reading SMILES needs rdkit: install it with 'pip install rdkit'.") from error
-    RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]  # our sentences say what was wrong
+    RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]  # errors are reported by InputError
     return Chem

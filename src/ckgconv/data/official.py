@@ -1,4 +1,4 @@
-"""Official sources, through PyG's own data set classes, and any PyG data set of the user → the packed format."""
+"""PyG data sets → the packed format: the user's own, and the benchmarks from their official sources."""
 
 import shutil
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ from ckgconv.data.packed import NO_SPLIT, SPLITS, PackedDataset, check_node_spli
 
 
 def from_pyg(graphs: Iterable[Data]) -> PackedDataset:
-    """Any PyG data set or list of `Data` with x and edge_index; all graphs land in "test"."""
+    """Pack a PyG data set or a list of `Data` with x and edge_index; all graphs are in the split "test"."""
     parts = list(graphs)
     require(len(parts) > 0, "The data set has no graph: give at least one.")
     for number, graph in enumerate(parts):
@@ -41,30 +41,30 @@ def from_pyg(graphs: Iterable[Data]) -> PackedDataset:
 
 
 def from_pyg_splits(train: Iterable[Data], val: Iterable[Data], test: Iterable[Data]) -> PackedDataset:
-    """Three PyG data sets as one with its splits."""
+    """Pack three PyG data sets as the splits of one."""
     return join({"train": from_pyg(train), "val": from_pyg(val), "test": from_pyg(test)})
 
 
 def from_pyg_masks(*graphs: Data) -> PackedDataset:
-    """Node classification or regression within graphs: each `Data` has a target per node and three masks.
+    """Pack graphs for node classification or regression: each `Data` has a target per node and three masks.
 
     Args:
-        graphs: `x`, `edge_index`, `y` [N], or [N, T], and boolean `train_mask`, `val_mask`, `test_mask` [N], as PyG's
-            data sets of one large graph have them; a node outside all three is seen, but never counts.
+        graphs: `x`, `edge_index`, `y` [N] or [N, T], and boolean `train_mask`, `val_mask`, `test_mask` [N], as PyG's
+            data sets of one large graph have them; a node outside all three is part of the input, but never counts.
     """
     packed = from_pyg(graphs)
     node_split = torch.cat([_split_of_masks(graph, number) for number, graph in enumerate(graphs)])
     check_node_split(node_split, len(packed.x), packed.y)
     assert packed.y is not None
     y = packed.y.squeeze(-1) if packed.y.dim() == 2 else packed.y
-    everywhere = torch.arange(packed.num_graphs)
-    return replace(packed, y=y, node_split=node_split, train=everywhere, val=everywhere, test=everywhere)
+    every = torch.arange(packed.num_graphs)
+    return replace(packed, y=y, node_split=node_split, train=every, val=every, test=every)
 
 
 def _split_of_masks(graph: Data, number: int) -> Tensor:
-    """[N] int8 place in SPLITS of each node."""
+    """[N] int8 index into SPLITS of each node."""
     split = torch.full((int(graph.num_nodes),), NO_SPLIT, dtype=torch.int8)
-    for place, name in enumerate(SPLITS):
+    for index, name in enumerate(SPLITS):
         mask = getattr(graph, f"{name}_mask", None)
         require(mask is not None, f"Graph {number} has no {name}_mask: give train_mask, val_mask and test_mask.")
         assert isinstance(mask, Tensor)
@@ -72,9 +72,9 @@ def _split_of_masks(graph: Data, number: int) -> Tensor:
         chosen = mask.bool().cpu()
         require(
             not bool((chosen & (split != NO_SPLIT)).any()),
-            f"Graph {number} has nodes in {name}_mask and in another mask: each node belongs to one split.",
+            f"Graph {number} has nodes in {name}_mask and in another mask: put each node into one mask only.",
         )
-        split[chosen] = place
+        split[chosen] = index
     return split
 
 
@@ -114,7 +114,7 @@ OFFICIAL: dict[str, Callable[[Path, str], Any]] = {
 
 
 def download(name: str, folder: Path) -> PackedDataset:
-    """Fetch a named data set from its official source and convert it."""
+    """Download a named data set from its official source and pack it."""
     open_split = OFFICIAL[name]
     try:
         return from_pyg_splits(*(open_split(folder / "official" / name, split) for split in ("train", "val", "test")))

@@ -4,10 +4,10 @@
     x [N, F]   edge_attr [E, Fe]   pos [N, 2]   y [G], [G, T] or [N]     train_idx, val_idx, test_idx
     node_split [N], for node targets: 0 train, 1 val, 2 test, -1 none
 
-One compressed .npz file, no pickled objects, and no Python per graph when a batch is taken. Integers are types, floats
-are values; y with one row per node is a node target. Where nodes have splits of their own, as in one large graph, a
-graph may be in several splits, and in each only the nodes of that split count. In memory the arrays keep their compact
-types; a batch widens them to int64 and float32.
+The file is one compressed .npz without pickled objects, and a batch is taken without a Python loop over its graphs.
+Integers are types, floats are values; y with one row per node is a node target. Where nodes have splits of their own,
+as in one large graph, a graph may be in several splits, and in each only the nodes of that split count. In memory the
+arrays keep their compact dtypes; a batch converts them to int64 and float32.
 
 Legend: G graphs, N nodes, E edges, B graphs of a batch, T targets.
 """
@@ -33,7 +33,7 @@ NO_SPLIT = -1
 
 @dataclass(frozen=True)
 class PackedDataset:
-    """A data set in memory; its tensors may live on any device."""
+    """A data set in memory; its tensors may be on any device."""
 
     node_ptr: Tensor  # [G + 1] int64
     edge_ptr: Tensor  # [G + 1] int64
@@ -45,7 +45,7 @@ class PackedDataset:
     train: Tensor  # [·] int64 graph numbers
     val: Tensor
     test: Tensor
-    node_split: Tensor | None = None  # [N] place in SPLITS of each node, NO_SPLIT for none; None: that of its graph
+    node_split: Tensor | None = None  # [N] index into SPLITS of each node, NO_SPLIT for none; None: that of its graph
 
     @property
     def num_graphs(self) -> int:
@@ -63,7 +63,7 @@ class PackedDataset:
         return numbers
 
     def target_rows(self, name: str) -> Tensor:
-        """Rows of y that count in a split: its graphs, their nodes, or those nodes that are in the split themselves."""
+        """Rows of y that count in a split: its graphs; their nodes; or, of these, the nodes in the split themselves."""
         graphs = self.split(name)
         if not self.node_targets:
             return graphs
@@ -78,7 +78,7 @@ class PackedDataset:
         return self.subset({name: self.split(name)[:limit] for name in SPLITS})
 
     def subset(self, splits: dict[str, Tensor]) -> "PackedDataset":
-        """The graphs of the given splits, renumbered split after split; one in several splits is kept once."""
+        """The graphs of the given splits, renumbered split by split; a graph in several splits is stored once."""
         graphs, numbers = in_order(torch.cat([splits[name] for name in SPLITS]))
         nodes, _ = ragged(self.node_ptr, graphs)
         edges, _ = ragged(self.edge_ptr, graphs)
@@ -125,12 +125,12 @@ def load_packed(path: Path) -> PackedDataset:
     """Read a packed file."""
     arrays = read_arrays(path)
     missing = {"num_nodes", "num_edges", "edge_index", "x"} - set(arrays)
-    require(not missing, f"{path} lacks the arrays {', '.join(sorted(missing))}: see the packed format.")
+    require(not missing, f"{path} lacks the arrays {', '.join(sorted(missing))}: add them, or write it by save_packed.")
     return from_arrays(arrays)
 
 
 def read_arrays(path: Path) -> dict[str, Tensor]:
-    """All arrays of a .npz file, none of which may be a pickled object."""
+    """All arrays of a .npz file; pickled objects are refused."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             return {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
@@ -167,11 +167,11 @@ def from_arrays(arrays: dict[str, Tensor]) -> PackedDataset:
 
 
 def check_node_split(node_split: Tensor, nodes: int, y: Tensor | None) -> None:
-    """Refuse splits of nodes that are not one known number per node, or that have no target per node to split."""
+    """Refuse a node_split that is not one number of a split per node, or without one target per node."""
     shape = list(node_split.shape)
     require(shape == [nodes], f"node_split has shape {shape}, expected [{nodes}]: give one number per node.")
-    known = [NO_SPLIT, *range(len(SPLITS))]
-    wrong = node_split[~torch.isin(node_split.long(), torch.tensor(known, device=node_split.device))]
+    valid = [NO_SPLIT, *range(len(SPLITS))]
+    wrong = node_split[~torch.isin(node_split.long(), torch.tensor(valid, device=node_split.device))]
     require(
         not len(wrong) and not node_split.is_floating_point(),
         f"node_split contains {''.join(map(str, wrong[:1].tolist())) or 'fractions'}: give 0 for train, 1 for val, "
@@ -185,7 +185,7 @@ def check_node_split(node_split: Tensor, nodes: int, y: Tensor | None) -> None:
 
 
 def save_packed(dataset: PackedDataset, path: Path) -> None:
-    """Write a packed file, integers in their smallest type, whole or not at all."""
+    """Write a packed file, whole or not at all; integers are stored in the smallest dtype that holds them."""
     arrays: dict[str, NDArray[np.generic]] = {
         "num_nodes": dataset.node_ptr.diff().numpy(),
         "num_edges": dataset.edge_ptr.diff().numpy(),
@@ -205,7 +205,7 @@ def save_packed(dataset: PackedDataset, path: Path) -> None:
 
 
 def join(parts: dict[str, PackedDataset]) -> PackedDataset:
-    """Data sets of one split each ("train", "val", "test") as one."""
+    """Join data sets, each of which becomes the split of its name ("train", "val", "test")."""
     counts = {name: part.num_graphs for name, part in parts.items()}
     starts = dict(zip(counts, np.cumsum([0, *counts.values()]).tolist(), strict=False))
     splits = {f"{name}_idx": torch.arange(counts[name]) + starts[name] for name in parts}
@@ -216,7 +216,7 @@ def join(parts: dict[str, PackedDataset]) -> PackedDataset:
     }
     split = [name for name, part in parts.items() if part.node_split is not None]
     require(
-        len(split) in (0, len(parts)), f"Only {' and '.join(split)} has a node_split: give it in every part or in none."
+        len(split) in (0, len(parts)), f"Only {' and '.join(split)} has a node_split: give it in all parts or in none."
     )
     for name in ("x", "edge_attr", "pos", "y", "node_split"):
         values = [getattr(part, name) for part in parts.values()]
@@ -226,10 +226,10 @@ def join(parts: dict[str, PackedDataset]) -> PackedDataset:
 
 
 def in_order(numbers: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct numbers in the order of their first occurrence, and the place among them of each."""
+    """The distinct numbers in the order of their first occurrence, and for each number its index among them."""
     values, inverse = torch.unique(numbers, return_inverse=True)
-    count = torch.arange(len(numbers), device=numbers.device)
-    first = torch.full_like(values, len(numbers)).scatter_reduce(0, inverse, count, "amin")
+    index = torch.arange(len(numbers), device=numbers.device)
+    first = torch.full_like(values, len(numbers)).scatter_reduce(0, inverse, index, "amin")
     order = first.argsort()
     return values[order], order.argsort()[inverse]
 
@@ -243,7 +243,7 @@ def ragged(pointers: Tensor, graphs: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pointer(counts: Tensor) -> Tensor:
-    """[G] → [G + 1] running sum, starting at 0."""
+    """Counts [G] → cumulative sums [G + 1], starting at 0."""
     return torch.cat([counts.new_zeros(1), counts]).long().cumsum(0)
 
 
@@ -253,7 +253,7 @@ def widened(values: Tensor) -> Tensor:
 
 
 def narrowed(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Integers in the smallest type that holds them."""
+    """Integers in the smallest dtype that holds them."""
     if not np.issubdtype(array.dtype, np.integer) or array.size == 0:
         return array
     return array.astype(np.result_type(np.min_scalar_type(array.min()), np.min_scalar_type(array.max())))

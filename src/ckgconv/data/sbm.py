@@ -3,11 +3,11 @@
     W_ij = W_ji ~ Bern(p) inside a community, Bern(q) between communities, i < j
 
 CLUSTER: six communities, one labelled node in each; the label of a node is its community. PATTERN: five background
-communities and a planted random pattern, shared by 140 graphs; the label says who belongs to the pattern. The large
-graph: five communities of 400 nodes with 6 neighbours inside and 2 outside, one node in twenty labelled; its splits
-are of nodes.
+communities and a planted random pattern, shared by 140 graphs; the label says which nodes belong to the pattern. The
+large graph: five communities of 400 nodes, each node with 6 neighbours inside its community and 2 outside on average,
+one node in twenty labelled; nodes, not graphs, are split.
 
-The published notebooks set no seed, so PATTERN and CLUSTER equal the official ones in distribution, not one by one.
+The published notebooks set no seed, so PATTERN and CLUSTER equal the official ones in distribution, not graph by graph.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ CLUSTER_COMMUNITIES, CLUSTER_INSIDE, CLUSTER_BETWEEN = 6, 0.55, 0.25
 PATTERN_COMMUNITIES, PATTERN_INSIDE, PATTERN_BETWEEN = 5, 0.5, 0.35
 PATTERN_EDGE, PATTERN_FEATURES, PATTERNS = 0.5, 3, 100
 LARGE_COMMUNITIES, LARGE_SIZE = 5, 400
-# Neighbours of a node inside its community, and outside it; nodes of a community whose label is a feature.
+# Mean number of neighbours of a node inside its community, and outside; nodes per community whose label is a feature.
 LARGE_INSIDE, LARGE_OUTSIDE, LARGE_LABELLED = 6, 2, 20
 
 
@@ -42,41 +42,40 @@ class Graph:
 
 
 def cluster(seed: int, sizes: tuple[int, int, int] = (10_000, 1_000, 1_000)) -> PackedDataset:
-    """CLUSTER with train, validation and test graphs of the given numbers."""
+    """CLUSTER with `sizes` train, validation and test graphs."""
     rng = np.random.default_rng(seed)
     graphs = [_cluster_graph(rng) for _ in range(sum(sizes))]
     return _packed(graphs, sizes, features=CLUSTER_COMMUNITIES + 1)
 
 
 def pattern(seed: int, sizes: tuple[int, int, int] = (100, 20, 20), patterns: int = PATTERNS) -> PackedDataset:
-    """PATTERN: for each of `patterns` planted patterns so many train, validation and test graphs."""
+    """PATTERN with `sizes` train, validation and test graphs for each of `patterns` planted patterns."""
     rng = np.random.default_rng(seed)
     drawn: list[list[Graph]] = [[], [], []]
     for _ in range(patterns):
-        plant = _plant(rng)
+        planted = _draw_pattern(rng)
         for split, count in zip(drawn, sizes, strict=True):
-            split.extend(_pattern_graph(rng, plant) for _ in range(count))
+            split.extend(_pattern_graph(rng, planted) for _ in range(count))
     totals = (len(drawn[0]), len(drawn[1]), len(drawn[2]))
     return _packed([graph for split in drawn for graph in split], totals, features=PATTERN_FEATURES)
 
 
 def large(seed: int) -> PackedDataset:
-    """One graph of 2,000 nodes. Labelled nodes are in no split: their label is their own feature.
+    """One graph of 2,000 nodes. Labelled nodes are in no split, since their features contain their labels.
 
-    Of the other nodes two fifths are for training, a fifth for validation, two fifths for testing.
+    Of the other nodes about two fifths are for training, one fifth for validation, two fifths for testing.
     """
     rng = np.random.default_rng(seed)
     nodes = LARGE_COMMUNITIES * LARGE_SIZE
     label = np.repeat(np.arange(LARGE_COMMUNITIES), LARGE_SIZE)
-    place = np.tile(np.arange(LARGE_SIZE), LARGE_COMMUNITIES)
+    member = np.tile(np.arange(LARGE_SIZE), LARGE_COMMUNITIES)  # number within the community
     inside, outside = LARGE_INSIDE / (LARGE_SIZE - 1), LARGE_OUTSIDE / (nodes - LARGE_SIZE)
-    adjacency = _coins(rng, np.where(label[:, None] == label, inside, outside))
-    graph = _shuffled(rng, np.where(place < LARGE_LABELLED, label + 1, 0), label, adjacency)
+    adjacency = _draw_edges(rng, np.where(label[:, None] == label, inside, outside))
+    graph = _shuffled(rng, np.where(member < LARGE_LABELLED, label + 1, 0), label, adjacency)
     packed = _packed([graph], (1, 0, 0), features=LARGE_COMMUNITIES + 1)
     split = rng.choice([0, 0, 1, 2, 2], nodes)
     split[graph.features.astype(bool)] = NO_SPLIT
-    only = packed.train
-    return replace(packed, node_split=torch.from_numpy(narrowed(split)), val=only, test=only)
+    return replace(packed, node_split=torch.from_numpy(narrowed(split)), val=packed.train, test=packed.train)
 
 
 def _cluster_graph(rng: Generator) -> Graph:
@@ -86,37 +85,37 @@ def _cluster_graph(rng: Generator) -> Graph:
     chosen = sizes.cumsum() - sizes + rng.integers(0, sizes)
     feature[chosen] = np.arange(CLUSTER_COMMUNITIES) + 1
     probability = np.where(label[:, None] == label, CLUSTER_INSIDE, CLUSTER_BETWEEN)
-    return _shuffled(rng, feature, label, _coins(rng, probability))
+    return _shuffled(rng, feature, label, _draw_edges(rng, probability))
 
 
 @dataclass(frozen=True)
-class Plant:
-    """A pattern: adjacency [m, m] and node features [m]."""
+class Pattern:
+    """A planted pattern: adjacency [m, m] and node features [m]."""
 
     adjacency: Array
     features: Array
 
 
-def _plant(rng: Generator) -> Plant:
+def _draw_pattern(rng: Generator) -> Pattern:
     size = int(rng.integers(SMALLEST, LARGEST + 1))
-    return Plant(_coins(rng, np.full((size, size), PATTERN_EDGE)), rng.integers(0, PATTERN_FEATURES, size))
+    return Pattern(_draw_edges(rng, np.full((size, size), PATTERN_EDGE)), rng.integers(0, PATTERN_FEATURES, size))
 
 
-def _pattern_graph(rng: Generator, plant: Plant) -> Graph:
+def _pattern_graph(rng: Generator, planted: Pattern) -> Graph:
     sizes = rng.integers(SMALLEST, LARGEST + 1, PATTERN_COMMUNITIES)
     community = np.repeat(np.arange(PATTERN_COMMUNITIES), sizes)
-    background, planted = len(community), len(plant.features)
-    probability = np.full((background + planted,) * 2, PATTERN_EDGE)
+    background, size = len(community), len(planted.features)
+    probability = np.full((background + size,) * 2, PATTERN_EDGE)
     probability[:background, :background] = np.where(community[:, None] == community, PATTERN_INSIDE, PATTERN_BETWEEN)
-    adjacency = _coins(rng, probability)
-    adjacency[background:, background:] = plant.adjacency
-    features = np.concatenate([rng.integers(0, PATTERN_FEATURES, background), plant.features])
-    label = np.repeat([0, 1], [background, planted])
+    adjacency = _draw_edges(rng, probability)
+    adjacency[background:, background:] = planted.adjacency
+    features = np.concatenate([rng.integers(0, PATTERN_FEATURES, background), planted.features])
+    label = np.repeat([0, 1], [background, size])
     return _shuffled(rng, features, label, adjacency)
 
 
-def _coins(rng: Generator, probability: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """A symmetric adjacency with empty diagonal, one coin per unordered pair."""
+def _draw_edges(rng: Generator, probability: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """A symmetric adjacency with empty diagonal, one Bernoulli draw per unordered pair."""
     above = np.triu(rng.random(probability.shape, dtype=np.float32) < probability, 1)
     return above | above.T
 

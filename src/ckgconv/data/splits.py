@@ -1,8 +1,8 @@
-"""Train, validation and test from one table: 80 / 10 / 10.
+"""Train, validation and test rows of one table: 80 / 10 / 10.
 
 random     a permutation of the rows, deterministic in a seed
-scaffold   whole groups of one Bemis-Murcko scaffold, the largest groups first, so that test molecules have
-           scaffolds the training never saw
+scaffold   all molecules of one Bemis-Murcko scaffold go to one split, the largest groups first, so that test molecules
+           have scaffolds that do not occur in training
 """
 
 from collections import defaultdict
@@ -19,15 +19,15 @@ TRAIN, VAL = 0.8, 0.1
 
 def random_split(rows: int, seed: int) -> dict[str, Tensor]:
     """Row numbers of each split."""
-    _enough(rows)
+    _check_rows(rows)
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     train, val = int(TRAIN * rows), max(1, int(VAL * rows))
     return {"train": order[:train], "val": order[train : train + val], "test": order[train + val :]}
 
 
 def scaffold_split(smiles: Sequence[str]) -> dict[str, Tensor]:
-    """Row numbers of each split; ties between groups of one size are broken by their first row."""
-    _enough(len(smiles))
+    """Row numbers of each split; of groups of equal size the one with the smaller first row comes first."""
+    _check_rows(len(smiles))
     groups: dict[str, list[int]] = defaultdict(list)
     for row, each in enumerate(smiles):
         groups[scaffold(each)].append(row)
@@ -44,5 +44,5 @@ def scaffold_split(smiles: Sequence[str]) -> dict[str, Tensor]:
     return {name: torch.tensor(rows) for name, rows in chosen.items()}
 
 
-def _enough(rows: int) -> None:
-    require(rows >= 10, f"The table has {rows} usable rows: a split needs at least 10 molecules.")
+def _check_rows(rows: int) -> None:
+    require(rows >= 10, f"The table has {rows} usable rows: give at least 10 molecules, which a split needs.")

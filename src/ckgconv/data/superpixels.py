@@ -1,4 +1,4 @@
-"""Edges of superpixel graphs, recomputed from the positions of the superpixels.
+"""Edges of superpixel graphs, computed from the positions of the superpixels.
 
     σ_i = 1/8 Σ (8 smallest d_ij) + 10⁻⁸       A_ij = ½ (exp(-(d_ij/σ_i)²) + exp(-(d_ij/σ_j)²))
 
@@ -14,7 +14,7 @@ from torch import Tensor
 from ckgconv.data.packed import pointer, ragged
 
 NEIGHBOURS = 8
-# Graphs whose distances are held at once.
+# Graphs whose distance matrices are in memory at a time.
 CHUNK = 1024
 
 
@@ -32,15 +32,15 @@ def superpixel_edges(num_nodes: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _nearest(pos: Tensor, owner: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Of each node of a chunk: the local numbers [N, 8] of its neighbours, and A [N, 8]."""
+    """The local numbers [N, 8] of the neighbours of each node of a chunk, and A [N, 8]."""
     start = sizes.cumsum(0) - sizes
     local = torch.arange(pos.shape[0]) - start[owner]
     padded = torch.zeros(2, len(sizes), int(sizes.max()), dtype=torch.float64)
     padded[:, owner, local] = pos.T
     across, down = padded.unsqueeze(2) - padded.unsqueeze(3)
     distance = across.square_().add_(down.square_()).sqrt_()
-    slots = torch.arange(padded.shape[2])
-    absent = (slots >= sizes.unsqueeze(-1)).unsqueeze(1) | torch.eye(padded.shape[2], dtype=torch.bool)
+    numbers = torch.arange(padded.shape[2])
+    absent = (numbers >= sizes.unsqueeze(-1)).unsqueeze(1) | torch.eye(padded.shape[2], dtype=torch.bool)
     near = distance.masked_fill_(absent, torch.inf).topk(NEIGHBOURS, dim=-1, largest=False).values
     sigma = near.sum(-1) / NEIGHBOURS + 1e-8
     decay = distance.div_(sigma.unsqueeze(-1)).square_().neg_().exp_()
@@ -49,13 +49,14 @@ def _nearest(pos: Tensor, owner: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]
 
 
 def _largest(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Places and values [N, 8] of the largest of each row [N, n]; among equals the smaller place first."""
-    # Eight and as many more, in no order among equals; a row is sorted as a whole where equals may go on beyond.
-    few = min(2 * NEIGHBOURS, values.shape[1])
-    top, place = values.topk(few, dim=-1, sorted=False)
-    place, order = place.sort(dim=-1)
+    """Columns and values [N, 8] of the largest entries of each row [N, n]; of equal ones the smaller column first."""
+    # topk orders equal values arbitrarily, so it takes 16 and a stable sort chooses 8. Where the 16th equals the 8th,
+    # further equal values may have been left out, and the whole row is sorted.
+    candidates = min(2 * NEIGHBOURS, values.shape[1])
+    top, column = values.topk(candidates, dim=-1, sorted=False)
+    column, order = column.sort(dim=-1)
     top, order = top.gather(-1, order).sort(dim=-1, descending=True, stable=True)
     undecided = top[:, -1] == top[:, :NEIGHBOURS][:, -1]
-    place, top = place.gather(-1, order)[:, :NEIGHBOURS], top[:, :NEIGHBOURS]
-    place[undecided] = values[undecided].sort(dim=-1, descending=True, stable=True).indices[:, :NEIGHBOURS]
-    return place, top
+    column, top = column.gather(-1, order)[:, :NEIGHBOURS], top[:, :NEIGHBOURS]
+    column[undecided] = values[undecided].sort(dim=-1, descending=True, stable=True).indices[:, :NEIGHBOURS]
+    return column, top

@@ -1,13 +1,13 @@
-"""A CSV of molecules: a column of SMILES, columns of targets, everything else carried along.
+"""A CSV of molecules: a column of SMILES, columns of targets, and any other columns.
 
-An invalid molecule has no graph and a reason; a missing target is NaN and is masked in training.
+An invalid molecule has a reason in place of a graph; a missing target is NaN and does not count in training.
 
 Legend: M rows, T targets.
 """
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ MISSING = {"", "nan", "na", "n/a", "null", "none"}
 
 @dataclass(frozen=True)
 class Table:
-    """The text of a CSV."""
+    """The cells of a CSV, as text."""
 
     path: Path
     columns: tuple[str, ...]
@@ -37,11 +37,11 @@ class Table:
             name in self.columns,
             f"{self.path} has no column {name!r}: its columns are {', '.join(self.columns)}.",
         )
-        place = self.columns.index(name)
-        return [row[place] for row in self.rows]
+        index = self.columns.index(name)
+        return [row[index] for row in self.rows]
 
     def numbers(self, name: str) -> list[float]:
-        """A column as floats, NaN where missing."""
+        """A column as floats; NaN where a cell is empty or says that the value is missing."""
         return [_number(text, self.path, name, line) for line, text in enumerate(self.column(name), start=2)]
 
 
@@ -55,22 +55,21 @@ def read_table(path: Path) -> Table:
     require(len(lines) > 0, f"{path} is empty: give a CSV with a header line and one molecule per line.")
     header, *rows = lines
     require(len(rows) > 0, f"{path} has a header but no rows: give one molecule per line.")
-    apart = [mark for mark in (";", "\t") if len(header) == 1 and mark in header[0]]
-    require(not apart, f"{path} separates its cells by {''.join(apart[:1])!r}: save it with commas.")
-    twice = [name for place, name in enumerate(header) if name in header[:place]]
-    require(not twice, f"{path} has two columns {''.join(twice[:1])!r}: give each column a name of its own.")
-    wide = [number for number, row in enumerate(rows, start=2) if len(row) > len(header)]
+    separators = [mark for mark in (";", "\t") if len(header) == 1 and mark in header[0]]
+    require(not separators, f"{path} separates its cells by {''.join(separators[:1])!r}: save it with commas.")
+    repeated = [name for index, name in enumerate(header) if name in header[:index]]
+    require(not repeated, f"{path} has two columns {''.join(repeated[:1])!r}: give each column a name of its own.")
+    long = [number for number, row in enumerate(rows, start=2) if len(row) > len(header)]
     require(
-        not wide, f"Line {wide[0] if wide else 0} of {path} has more cells than the header: quote cells with commas."
+        not long,
+        f"Line {long[0] if long else 0} of {path} has more cells than the header: quote cells that contain commas.",
     )
     filled = tuple((*row, *[""] * (len(header) - len(row))) for row in rows)
     return Table(path, tuple(header), filled)
 
 
-def read_molecules(
-    smiles: Sequence[str], featuriser: Featuriser, tick: Callable[[], None] = lambda: None
-) -> tuple[list[Molecule | None], list[str]]:
-    """The graph of each SMILES or None, and the reason why not or an empty text; `tick` is called after each."""
+def read_molecules(smiles: Sequence[str], featuriser: Featuriser) -> tuple[list[Molecule | None], list[str]]:
+    """The graph of each SMILES, and a reason; the graph is None where the SMILES is invalid, else the reason is ""."""
     molecules: list[Molecule | None] = []
     reasons = []
     for each in smiles:
@@ -80,12 +79,11 @@ def read_molecules(
         except InputError as error:
             molecules.append(None)
             reasons.append(str(error))
-        tick()
     return molecules, reasons
 
 
 def pack_molecules(molecules: Sequence[Molecule], targets: Tensor | None = None) -> PackedDataset:
-    """Molecules as one data set, all in "test"."""
+    """Molecules as one data set, all in the split "test"."""
     arrays = {
         "num_nodes": torch.tensor([len(each.x) for each in molecules]),
         "num_edges": torch.tensor([each.edge_index.shape[1] for each in molecules]),
@@ -96,7 +94,7 @@ def pack_molecules(molecules: Sequence[Molecule], targets: Tensor | None = None)
     return from_arrays(arrays if targets is None else {**arrays, "y": targets})
 
 
-def load_table(recipe: DataRecipe, featuriser: Featuriser = "molecule") -> PackedDataset:
+def load_table(recipe: DataRecipe) -> PackedDataset:
     """The valid molecules of a CSV with their targets [M, T] and the recipe's split."""
     table = read_table(Path(recipe.name))
     require(bool(recipe.targets), f"No target column of {table.path} was named: give --target NAME.")
@@ -107,7 +105,7 @@ def load_table(recipe: DataRecipe, featuriser: Featuriser = "molecule") -> Packe
             bool(values.isfinite().any()),
             f"Every value of target {name!r} in {table.path} is missing: choose another column.",
         )
-    molecules, _ = read_molecules(smiles, featuriser)
+    molecules, _ = read_molecules(smiles, "molecule")
     known = targets.isfinite().any(dim=1).tolist()
     rows = [row for row, each in enumerate(molecules) if each is not None and known[row]]
     require(len(rows) > 0, f"No row of {table.path} has a valid SMILES in column {recipe.smiles!r}: check --smiles.")
@@ -125,10 +123,10 @@ def _number(text: str, path: Path, column: str, line: int) -> float:
         value = float(text)
     except ValueError as error:
         raise InputError(
-            f"Line {line} of {path} has {text!r} in column {column!r}: targets must be numbers, or empty."
+            f"Line {line} of {path} has {text!r} in column {column!r}: give a number, or leave the cell empty."
         ) from error
     require(
         abs(value) <= torch.finfo(torch.float32).max,
-        f"Line {line} of {path} has {text!r} in column {column!r}: targets must be finite, and not beyond 3.4e38.",
+        f"Line {line} of {path} has {text!r} in column {column!r}: give a finite number, at most 3.4e38 in size.",
     )
     return value

@@ -1,1 +1,4 @@
-"""Runs a recipe: eager loop, checkpoints, records; the only room that knows devices, processes and seeds."""
+"""Runs a recipe, eagerly or captured, and keeps checkpoints and a record.
+
+The only room that chooses devices, processes and seeds.
+"""

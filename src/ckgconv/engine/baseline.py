@@ -1,4 +1,4 @@
-"""The simplest competitors: always the mean of the training targets, or their most frequent class."""
+"""Baselines without a network: predict the mean of the training targets, or their most frequent class."""
 
 import torch
 from torch import Tensor
@@ -10,34 +10,34 @@ from ckgconv.tasks.scaling import fitted
 
 
 def mean_predictor(run: Run) -> float | None:
-    """Its test metric, in the units of the data; None where targets are not values or there is no test split."""
+    """The test metric of the mean, in the units of the data; None where targets are not values or none are tested."""
     if METRICS[run.record.metric].targets != "values":
         return None
-    known = _targets(run.learner.data)
-    if known is None:
+    splits = _targets(run.learner.data)
+    if splits is None:
         return None
-    train, test = known
+    train, test = splits
     target = test.reshape(len(test), -1).double()
     mean = fitted(train).mean.double().to(target.device)
     return _score(run, mean.expand_as(target), target)
 
 
 def majority_predictor(run: Run) -> float | None:
-    """The test metric of the most frequent class; None where targets are not classes or there is no test split."""
-    known = _targets(run.learner.data)
-    if METRICS[run.record.metric].targets != "classes" or known is None:
+    """The test metric of the most frequent class; None where targets are not classes or none are tested."""
+    splits = _targets(run.learner.data)
+    if METRICS[run.record.metric].targets != "classes" or splits is None:
         return None
-    train, test = known
+    train, test = splits
     classes = max(run.model.outputs, 2)
-    frequent = torch.bincount(train[train >= 0].long(), minlength=classes).argmax()
-    votes = torch.nn.functional.one_hot(frequent, classes).float()
+    majority = torch.bincount(train[train >= 0].long(), minlength=classes).argmax()
+    logits = torch.nn.functional.one_hot(majority, classes).float()
     # One output is the logit of class 1.
-    votes = votes if run.model.outputs > 1 else votes[1:] - 0.5
-    return _score(run, votes.expand(len(test), -1), test.long())
+    logits = logits if run.model.outputs > 1 else logits[1:] - 0.5
+    return _score(run, logits.expand(len(test), -1), test.long())
 
 
 def _targets(data: PackedDataset) -> tuple[Tensor, Tensor] | None:
-    """Those of training and test; None where there is no test target."""
+    """Training and test targets; None without test targets."""
     if data.y is None or not len(data.target_rows("test")):
         return None
     return data.y[data.target_rows("train")], data.y[data.target_rows("test")]

@@ -1,7 +1,7 @@
-"""Which graphs meet in which step.
+"""Which graphs form the batch of each step.
 
 An epoch is a permutation of the training graphs, cut into batches; each of several processes takes every
-world-th graph of each batch, so that together they see the batches one process would see.
+world-th graph of each batch, so that together they train on the batches of a single process.
 """
 
 from collections.abc import Iterator
@@ -22,5 +22,5 @@ def training_batches(graphs: Tensor, batch_size: int, rank: int, world: int) -> 
 
 
 def evaluation_batches(graphs: Tensor, batch_size: int, rank: int, world: int) -> Iterator[Tensor]:
-    """Every graph once, in order."""
+    """Graph numbers of this process's share of a split, in order; together the processes take every graph once."""
     yield from (batch for batch in graphs[rank::world].split(batch_size) if batch.shape[0])

@@ -1,8 +1,8 @@
-"""How fast training is: time of a step by part, of an epoch, memory, and bandwidth against that of a plain copy.
+"""How fast training is: times of a step, of its parts and of an epoch, memory, and bandwidth next to a plain copy's.
 
-On a GPU an epoch is timed as it runs, captured; parts are differences between captured steps that stop earlier. The
-next batch is assembled concurrently, so its part, `data_ms`, does not add to the others. Elsewhere some steps are timed
-one after the other, and the epoch follows from their median.
+On a GPU an epoch is timed as it runs, captured; the times of the parts are differences between captured steps that stop
+earlier. The next batch is assembled concurrently, so `data_ms` does not add to the others. Elsewhere steps are timed
+one after the other, and the time of an epoch is computed from their median.
 """
 
 import statistics
@@ -17,19 +17,19 @@ from torch import Tensor
 
 from ckgconv.backends.cuda.schedule import InOrder
 from ckgconv.engine.batches import training_batches
-from ckgconv.engine.epoch import train_epoch, training_replay
+from ckgconv.engine.epoch import shared_source, train_epoch, training_replay
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import device_name, peak_memory_mb
-from ckgconv.engine.replay import Keep, Replay, Work, padded_table
-from ckgconv.engine.samples import Sample, eager_sample, source_of
-from ckgconv.engine.step import Part, step_parts, training_step
+from ckgconv.engine.replay import Replay, Work, padded_table
+from ckgconv.engine.samples import Sample, eager_sample
+from ckgconv.engine.step import Keep, Part, step_parts, training_step
 
 COPY_BYTES = 2**28
 WARM_UPS = 2
 
 
 def measure(learner: Learner, steps: int) -> dict[str, float | int | str]:
-    """All figures; `steps` are timed after some that warm up."""
+    """All measurements; `steps` steps are timed, after a warm-up."""
     device = learner.fabric.device
     times = _captured_times(learner, steps) if learner.captures else _eager_times(learner, steps)
     size = min(learner.recipe.batch_size, len(learner.data.train))
@@ -46,22 +46,22 @@ def measure(learner: Learner, steps: int) -> dict[str, float | int | str]:
 
 
 def pair_bandwidth(learner: Learner, step_ms: float) -> dict[str, float]:
-    """GB/s by the least that a mean step moves through pair tensors; nothing where the model does not count that."""
+    """GB/s from the least a mean step must move through pair tensors; empty where the model does not declare it."""
     data = learner.data
     size = min(learner.recipe.batch_size, len(data.train))
     pairs = float(data.node_ptr.diff()[data.train].square().float().mean()) * size
     with learner.fabric.autocast():
-        short = torch.is_autocast_enabled(learner.fabric.device.type)
-    item = 2 if short else learner.model.dtype.itemsize
+        autocast = torch.is_autocast_enabled(learner.fabric.device.type)
+    itemsize = 2 if autocast else learner.model.dtype.itemsize
     values = learner.model.pair_traffic
-    return {"pairs_gb_s": values * pairs * item / step_ms / 1e6} if values else {}
+    return {"pairs_gb_s": values * pairs * itemsize / step_ms / 1e6} if values else {}
 
 
 def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
     """Milliseconds of the parts of a step, and seconds of an epoch."""
     graphs = learner.data.train.cpu()
     table = padded_table(graphs[torch.randperm(len(graphs))], learner.recipe.batch_size)[:steps]
-    source = source_of(learner)
+    source = shared_source(learner)
     learner.model.train()
     works: dict[str, Work] = {"data": _assemble_only}
     works |= {part.value: partial(training_step, learner, last=part) for part in Part}
@@ -71,7 +71,7 @@ def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
         replay.run(table)
         times[name] = 1e3 * _seconds(learner, partial(replay.run, table)) / table.shape[0]
     with torch.random.fork_rng(devices=[]):
-        # In the order that the epoch will draw, whose largest batch must fit.
+        # The order that the epoch will draw: its largest batch must fit the capacity.
         order = graphs[torch.randperm(len(graphs))]
     training_replay(learner, padded_table(order, learner.recipe.batch_size))
     epoch = _seconds(learner, lambda: train_epoch(learner, 0, lambda count, loss: None))
@@ -86,18 +86,18 @@ def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
 
 
 def _assemble_only(sample: Sample, keep: Keep, schedule: InOrder) -> None:
-    """A step that does nothing but have the next batch assembled."""
+    """A step without work of its own: its time is that of assembling the next batch."""
     keep(sample.target.float().sum())
 
 
 def _eager_times(learner: Learner, steps: int) -> dict[str, float]:
-    """Median milliseconds of the parts of a step, after two steps that warm up."""
+    """Median milliseconds of the parts of a step, after a warm-up of two steps."""
     learner.wrapped.train()
-    batches = _endless(learner, steps + WARM_UPS)
-    samples = [_timed_step(learner, graphs) for graphs in batches][WARM_UPS:]
-    medians = [statistics.median(column) for column in zip(*samples, strict=True)]
+    batches = _batches(learner, steps + WARM_UPS)
+    times = [_timed_step(learner, graphs) for graphs in batches][WARM_UPS:]
+    medians = [statistics.median(column) for column in zip(*times, strict=True)]
     names = ("data_ms", *(f"{part.value}_ms" for part in Part))
-    return {"step_ms": statistics.median(map(sum, samples)), **dict(zip(names, medians, strict=True))}
+    return {"step_ms": statistics.median(map(sum, times)), **dict(zip(names, medians, strict=True))}
 
 
 def _timed_step(learner: Learner, graphs: Tensor) -> list[float]:
@@ -109,8 +109,8 @@ def _timed_step(learner: Learner, graphs: Tensor) -> list[float]:
     return [1e3 * (after - before) for before, after in pairwise(marks)]
 
 
-def _endless(learner: Learner, count: int) -> Iterator[Tensor]:
-    """So many batches, over as many epochs as that takes."""
+def _batches(learner: Learner, count: int) -> Iterator[Tensor]:
+    """`count` training batches, over as many epochs as needed."""
     while count > 0:
         for graphs in training_batches(learner.data.train, learner.recipe.batch_size, 0, 1):
             if count == 0:
@@ -120,15 +120,15 @@ def _endless(learner: Learner, count: int) -> Iterator[Tensor]:
 
 
 def copy_speed(device: torch.device) -> float:
-    """Bytes read plus bytes written per second of a large copy, in GB/s: the ceiling of whatever moves memory."""
+    """Bytes read plus bytes written per second by a large copy, in GB/s: the limit for whatever is memory-bound."""
     source = torch.rand(COPY_BYTES // 4, device=device)
     target = torch.empty_like(source)
     times = []
     for _ in range(5):
-        _wait(device)
+        _synchronize(device)
         start = time.perf_counter()
         target.copy_(source)
-        _wait(device)
+        _synchronize(device)
         times.append(time.perf_counter() - start)
     return 2 * COPY_BYTES / min(times) / 1e9
 
@@ -140,10 +140,10 @@ def _seconds(learner: Learner, function: Callable[[], Any]) -> float:
 
 
 def _now(learner: Learner) -> float:
-    _wait(learner.fabric.device)
+    _synchronize(learner.fabric.device)
     return time.perf_counter()
 
 
-def _wait(device: torch.device) -> None:
+def _synchronize(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)

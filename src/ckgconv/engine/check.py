@@ -1,4 +1,4 @@
-"""What no run can begin with: every name and value of a recipe is looked up before data is read."""
+"""Checks of a recipe before its data is read: every value lies within its bounds, and every name has an entry."""
 
 from ckgconv.engine.optimizers import OPTIMIZERS
 from ckgconv.nn.models import check_kind

@@ -1,9 +1,10 @@
 """Checkpoints: tensors as safetensors, everything else as JSON; nothing in them can run code.
 
     checkpoints/000012.safetensors     weights, running statistics, moments of the optimiser
-    checkpoints/000012.json            epoch, record so far, digests; written last, so it marks a whole checkpoint
+    checkpoints/000012.json            record so far, scale of the targets, digests
 
-The newest two are kept. A checkpoint whose digests do not match is reported and the one before it is used.
+The JSON file is written last, so it marks a complete checkpoint. The newest two are kept. A checkpoint whose digests do
+not match is reported, and the one before it is used.
 """
 
 import json
@@ -32,25 +33,25 @@ def save(stem: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
 
 
 def load(stem: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save` wrote; a sentence where it is damaged."""
+    """What `save` wrote; raises InputError where a file is missing or damaged."""
     try:
         seal = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
         state = seal["state"]
         data = stem.with_suffix(".safetensors").read_bytes()
-        sound = seal["tensors_sha256"] == digest(data)
-        sound = sound and seal["state_sha256"] == digest(json.dumps(state, sort_keys=True).encode())
-        tensors = safetensors.torch.load(data) if sound else {}
+        intact = seal["tensors_sha256"] == digest(data)
+        intact = intact and seal["state_sha256"] == digest(json.dumps(state, sort_keys=True).encode())
+        tensors = safetensors.torch.load(data) if intact else {}
     except FileNotFoundError as error:
         raise InputError(f"{error.filename} is missing.") from error
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
         raise InputError(f"{stem.with_suffix('.json')} is damaged ({error}).") from error
-    if not sound:
-        raise InputError(f"{stem.with_suffix('.safetensors')} is damaged: it is not what was written.")
+    if not intact:
+        raise InputError(f"{stem.with_suffix('.safetensors')} is damaged: its digest is not the one that was written.")
     return tensors, state
 
 
 def save_epoch(folder: Path, epoch: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-    """A checkpoint after an epoch; older ones than the newest two are removed."""
+    """A checkpoint after an epoch; all but the newest two are removed."""
     save(folder / f"{epoch:06d}", tensors, state)
     for old in sorted(folder.glob("*.json"))[:-KEPT]:
         old.unlink()
@@ -58,7 +59,7 @@ def save_epoch(folder: Path, epoch: int, tensors: dict[str, Tensor], state: dict
 
 
 def load_newest(folder: Path, warn: Callable[[str], None]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """The newest sound checkpoint, or None; `warn` is told of each damaged one."""
+    """The newest sound checkpoint, or None; `warn` is called for each damaged one."""
     for stem in sorted({path.with_suffix("") for path in folder.glob("[0-9]*")}, reverse=True):
         try:
             return load(stem)
@@ -68,17 +69,17 @@ def load_newest(folder: Path, warn: Callable[[str], None]) -> tuple[dict[str, Te
 
 
 def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Model and optimiser under readable names."""
+    """The state of model and optimiser as tensors: `model.NAME`, and `optimizer.MOMENT.NAME` for each parameter."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         for moment, value in optimizer.state.get(parameter, {}).items():
-            if value is not None:  # a moment that does not exist before the first step
+            if value is not None:  # None: a moment that does not exist before the first step
                 tensors[f"optimizer.{moment}.{name}"] = torch.as_tensor(value)
     return tensors
 
 
 def restore_training(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Undo `training_tensors`."""
+    """Load what `training_tensors` returned into a model and its optimiser."""
     weights = {name.removeprefix("model."): value for name, value in tensors.items() if name.startswith("model.")}
     model.load_state_dict(weights)
     parameters = dict(model.named_parameters())
@@ -86,7 +87,7 @@ def restore_training(tensors: dict[str, Tensor], model: nn.Module, optimizer: to
         if key.startswith("optimizer."):
             _, moment, name = key.split(".", 2)
             state = optimizer.state[parameters[name]]
-            if moment in state:  # in place: a captured step reads these very tensors
+            if moment in state:  # in place: a captured step reads these tensors
                 state[moment].copy_(value)
             else:
                 state[moment] = value if moment == "step" else value.to(parameters[name].device)

@@ -1,4 +1,4 @@
-"""Training and evaluation on one packed data set: a pass over the graphs of a split, eager or captured."""
+"""One sweep over the graphs of a split, to train or to evaluate, eagerly or captured."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from ckgconv.data.packed import SPLITS, ragged
 from ckgconv.engine.batches import evaluation_batches, training_batches
@@ -15,16 +16,18 @@ from ckgconv.engine.optim import learning_rate, set_learning_rate
 from ckgconv.engine.replay import Replay, Work, padded_table
 from ckgconv.engine.samples import Source, eager_sample, source_of, targets
 from ckgconv.engine.step import evaluation_step, training_step
+from ckgconv.graphs import GraphBatch
 from ckgconv.ops.all_reduce import all_reduce
 from ckgconv.tasks.losses import mask_targets
 from ckgconv.tasks.metrics import Score
 
-# Pairs of a captured evaluation step: ZINC's validation then takes 9 steps in place of 32, which mostly wait.
+# Pairs of a captured evaluation step. ZINC's validation then takes 9 steps; 32 of the training's size would leave most
+# of the GPU idle.
 EVALUATED_PAIRS = 2**16
 
 
 def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], None]) -> dict[str, Any]:
-    """One pass over the training graphs; `tick` hears of the graphs and the loss of each step."""
+    """Train on every training graph once; `tick` is called with the number of graphs and the loss of each step."""
     start = time.perf_counter()
     rate = learning_rate(epoch, learner.recipe)
     set_learning_rate(learner.optimizer, rate)
@@ -38,7 +41,7 @@ def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], None]
 
 
 def eager_losses(learner: Learner) -> Iterator[tuple[int, float]]:
-    """Train on all training graphs in a random order; the number of graphs and the loss of each step."""
+    """Train on all training graphs in a random order; yields the number of graphs and the loss of each step."""
     fabric = learner.fabric
     for graphs in training_batches(
         learner.data.train, learner.recipe.batch_size, fabric.global_rank, fabric.world_size
@@ -69,14 +72,14 @@ def evaluate(learner: Learner, split: str) -> float:
     return score.compute()
 
 
-def predict_batch(learner: Learner, batch: Any) -> Tensor:
+def predict_batch(learner: Learner, batch: Data | GraphBatch) -> Tensor:
     """Predictions [M, T] in the units of the data."""
     learner.model.eval()
     return learner.predicted(batch)
 
 
 def captured_losses(learner: Learner) -> Iterator[tuple[int, float]]:
-    """As `eager_losses`, with one launch a step."""
+    """As `eager_losses`, with steps replayed as CUDA graphs."""
     graphs = learner.data.train.cpu()
     table = padded_table(graphs[torch.randperm(graphs.shape[0])], learner.recipe.batch_size)
     learner.model.train()
@@ -106,7 +109,10 @@ def captured_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
 
 
 def graphs_of_evaluation(learner: Learner, graphs: Tensor) -> int:
-    """Graphs of an evaluation step: predictions do not depend on their batch, so it is large enough for the device."""
+    """How many graphs a captured evaluation step takes.
+
+    Predictions do not depend on the batch, so it may be larger than in training, to fill the device.
+    """
     size = learner.recipe.batch_size
     pairs = float(shared_source(learner).sizes.pairs[graphs].float().mean()) if len(graphs) else 1.0
     return min(max(size, int(EVALUATED_PAIRS / max(pairs, 1.0))), max(size, len(graphs)))
@@ -118,7 +124,7 @@ def training_replay(learner: Learner, table: Tensor) -> Replay:
 
 
 def _replay(learner: Learner, name: str, split: str, table: Tensor, work: Work) -> Replay:
-    """The captured step of that name, captured anew where it does not exist or does not fit."""
+    """The captured step of that name, captured again where the batches do not fit it."""
     replay: Replay | None = learner.replays.get(name)
     if replay is None or not replay.fits(table):
         learner.replays.pop(name, None)

@@ -1,4 +1,6 @@
-"""JSON objects read field by field into declared types: a field that does not fit is named, others are ignored."""
+"""JSON objects read field by field into declared types: a field of another type is refused by name, unknown fields are
+ignored.
+"""
 
 import math
 import reprlib
@@ -12,7 +14,7 @@ T = TypeVar("T")
 
 
 class JsonObject:
-    """An object as `json.loads` returns it; `name` is what refusals call it, empty for the object of a whole file."""
+    """An object as `json.loads` returns it; `name` is its path in error messages, empty for that of a whole file."""
 
     def __init__(self, values: Any, name: str = "") -> None:
         require(isinstance(values, dict), f"{name or 'it'} is {reprlib.repr(values)}, not a group of values")
@@ -23,7 +25,7 @@ class JsonObject:
         return iter(self.values)
 
     def get(self, field: str, kind: type[T], default: T | None = None) -> T:
-        """A value of this kind; null stands for a number that is undefined and becomes NaN."""
+        """A value of this kind; null for a float is an undefined number and becomes NaN."""
         if field not in self.values and default is not None:
             return default
         require(field in self.values, f"it lacks {self._path(field)}")
@@ -41,14 +43,14 @@ class JsonObject:
         return None if self.values.get(field) is None else self.get(field, kind)
 
     def part(self, field: str) -> "JsonObject":
-        """An object inside this one; empty where it is absent."""
+        """An object inside this one; an empty one where it is absent."""
         return JsonObject(self.values.get(field, {}), self._path(field))
 
     def parts(self, field: str) -> "list[JsonObject]":
-        """A list of objects; empty where it is absent."""
+        """A list of objects inside this one; empty where it is absent."""
         items, path = self.values.get(field, []), self._path(field)
         require(isinstance(items, list), f"{path} is {reprlib.repr(items)}, not a list")
-        return [JsonObject(item, f"{path}[{place}]") for place, item in enumerate(items)]
+        return [JsonObject(item, f"{path}[{index}]") for index, item in enumerate(items)]
 
     def _path(self, field: str) -> str:
         return f"{self.name}.{field}" if self.name else field

@@ -1,4 +1,4 @@
-"""What a run was computed with: device, memory, commit of the source, versions of packages."""
+"""What a run is computed with: device, memory, commit of the source, versions of packages."""
 
 import gc
 import importlib.metadata
@@ -12,31 +12,31 @@ import torch
 PACKAGES = ("ckgconv", "torch", "torch_geometric", "lightning", "torchmetrics", "numpy", "scipy")
 
 
-def forget_memory(device: torch.device) -> None:
-    """The highest memory on a GPU is counted anew, without what a run before this one left behind."""
+def reset_peak_memory(device: torch.device) -> None:
+    """Start measuring the peak memory of a GPU, without what an earlier run left behind."""
     if device.type == "cuda":
-        # A learner and its captured steps name each other: only the collector frees them.
+        # A learner and its captured steps refer to each other: only the garbage collector frees them.
         gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
 
 
 def peak_memory_mb(device: torch.device) -> int:
-    """Highest memory so far: allocated on a GPU, resident on a CPU, there since the process began."""
+    """Peak memory: allocated on a GPU since `reset_peak_memory`; on a CPU, resident since the process began."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) // 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 2**10
 
 
 def device_name(device: torch.device) -> str:
-    """What a person calls it."""
+    """The product name of a GPU; architecture and number of threads of a CPU."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({platform.machine()}, {torch.get_num_threads()} threads)"
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages that compute."""
+    """Versions of Python and of the packages on which results depend."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -47,7 +47,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """The commit of the source tree this package runs from, marked where it has changes; None outside a checkout."""
+    """The commit of the source tree this package runs from, marked "-dirty" if changed; None outside a checkout."""
     folder = Path(__file__).parent
     try:
         described = subprocess.run(

@@ -1,6 +1,6 @@
 """Optimiser and learning rate of a run.
 
-All parameters alike, gradient norm clipped, and a learning rate set once per epoch e:
+All parameters are updated alike, the norm of the gradient is clipped, and the learning rate is set once per epoch e:
 
     e < W:  10⁻⁷ + e (base - 10⁻⁷)/W          else:  min + ½ (base - min)(1 + cos(π (e - W)/(E - W)))
 """
@@ -16,8 +16,8 @@ from ckgconv.engine.optimizers import OPTIMIZERS, adamw
 from ckgconv.ops import dispatch
 from ckgconv.recipe import TrainingRecipe
 
-# The rate of epoch 0, from which the warm-up rises.
-START = 1e-7
+# The rate of epoch 0, where the warm-up begins.
+WARMUP_START = 1e-7
 
 
 def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer:
@@ -32,14 +32,15 @@ def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer
 
 
 def can_be_captured(optimizer: Any) -> bool:
-    """Whether a CUDA graph can hold its update: others keep their learning rate on the host, where a graph would not
-    see it change.
+    """Whether a CUDA graph can contain the update.
+
+    Other optimisers keep their learning rate on the host, where a captured step would not see it change.
     """
     return hasattr(getattr(optimizer, "optimizer", optimizer), "clipped_step")
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """The rate of an epoch; in place where it lives on a GPU, since a captured step reads it there."""
+    """Set the rate of an epoch; in place where it is a tensor on a GPU, since a captured step reads that tensor."""
     for group in optimizer.param_groups:
         if isinstance(group["lr"], torch.Tensor):
             group["lr"].fill_(rate)
@@ -48,9 +49,9 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def learning_rate(epoch: int, recipe: TrainingRecipe) -> float:
-    """The rate used during an epoch: linear warm-up, then a cosine whose minimum lies after the last epoch."""
+    """The rate used during an epoch: linear warm-up, then a cosine that reaches its minimum after the last epoch."""
     base, low = recipe.learning_rate, recipe.min_learning_rate
     if epoch < recipe.warmup_epochs:
-        return START + epoch * (base - START) / recipe.warmup_epochs
+        return WARMUP_START + epoch * (base - WARMUP_START) / recipe.warmup_epochs
     progress = (epoch - recipe.warmup_epochs) / max(recipe.epochs - recipe.warmup_epochs, 1)
     return low + 0.5 * (base - low) * (1 + math.cos(math.pi * progress))

@@ -1,4 +1,4 @@
-"""Optimisers by the name that a recipe gives; learning rate, schedule and clipping are those of the recipe for all.
+"""Optimisers by name; learning rate, schedule and clipping are those of the recipe, whatever the optimiser.
 
 adamw   θ ← θ - η (m̂/(√v̂ + ε) + λθ)               decoupled weight decay λ
 sgd     v ← μv + g + λθ,  θ ← θ - ηv               momentum μ = training.momentum; λ is part of the gradient
@@ -12,13 +12,14 @@ from torch.nn import Parameter
 from ckgconv.recipe import TrainingRecipe
 from ckgconv.registry import Registry
 
-# Parameters and recipe → the optimiser. State of each parameter must be tensors, so that checkpoints can keep it.
+# Parameters and recipe → the optimiser. The state of each parameter must consist of tensors: checkpoints store nothing
+# else.
 MakeOptimizer = Callable[[Iterable[Parameter], TrainingRecipe], torch.optim.Optimizer]
 
 
 def adamw(parameters: Iterable[Parameter], recipe: TrainingRecipe) -> torch.optim.Optimizer:
-    """AdamW of the published runs."""
-    # One pass over each parameter and its moments; by default it is ten.
+    """AdamW, which the published runs use."""
+    # fused: one sweep over each parameter and its moments; by default ten.
     return torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=recipe.weight_decay, fused=True)
 
 

@@ -1,4 +1,4 @@
-"""Prediction for new molecules: order and number of rows are kept, invalid ones get a reason instead of a number."""
+"""Predictions for new molecules: one row per SMILES, in order; an invalid one has a reason instead of a prediction."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ ZINC_TYPES = (21,)
 
 @dataclass(frozen=True)
 class Predictions:
-    """One entry per row of the input; T outputs, D width of the embedding."""
+    """One entry per row of the input; None where nothing could be predicted. T outputs, D width of the embedding."""
 
     values: list[list[float] | None]  # [T] each
     embeddings: list[list[float] | None]  # [D] each
-    reasons: list[str]  # why there is none
+    reasons: list[str]  # why nothing was predicted; empty for valid molecules
 
 
 def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] = lambda count: None) -> Predictions:
     """Predict molecules with a trained network: values in the units of the data, or probabilities of labels or classes.
 
-    `tick` hears how many rows are done.
+    `tick` is called with the number of rows done since the last call.
     """
     molecules, reasons = read_molecules(smiles, featuriser_of(run))
     rows = [row for row, each in enumerate(molecules) if each is not None and _known_types(run, each.x, reasons, row)]
@@ -49,14 +49,15 @@ def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] 
 
 
 def featuriser_of(run: Run) -> Featuriser:
-    """How the network was fed in training."""
+    """The featuriser of the molecules that the network was trained on."""
     node = run.recipe.model.node
     if node.kind == "types" and node.sizes == ZINC_TYPES:
         return "zinc"
     if node.kind == "molecule" and node.sizes == ATOM_SIZES:
         return "molecule"
     raise InputError(
-        f"The run was trained on {run.recipe.data.name!r}, whose nodes are not atoms: it cannot predict molecules."
+        f"The run was trained on {run.recipe.data.name!r}, whose nodes are not atoms, so it cannot predict molecules: "
+        f"give a run that was trained on molecules."
     )
 
 
@@ -72,5 +73,5 @@ def _known_types(run: Run, x: object, reasons: list[str], row: int) -> bool:
     sizes = torch.tensor(run.recipe.model.node.sizes)
     if bool((values < sizes).all()):
         return True
-    reasons[row] = "An atom has a type that the network never saw in training."
+    reasons[row] = "An atom has a type that does not occur in the training data."
     return False

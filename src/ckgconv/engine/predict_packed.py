@@ -1,4 +1,4 @@
-"""Prediction for the graphs of a packed data set, or for their nodes: every row, whatever its split."""
+"""Predictions for all graphs of a packed data set, or for all their nodes, whatever their split."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class PackedPredictions:
 def predict_packed(
     run: Run, data: PackedDataset, tick: Callable[[int], None] = lambda count: None
 ) -> PackedPredictions:
-    """Predict all graphs of a data set with a trained network; `tick` hears how many graphs are done."""
+    """Predict all graphs of a data set with a trained network; `tick` is called with the graphs of each batch done."""
     device = run.learner.fabric.device
     data = data.to(device)
     per_node = run.model.predicts_nodes

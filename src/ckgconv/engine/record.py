@@ -1,8 +1,8 @@
-"""The record of a run: what was run, where, and how it went.
+"""The record of a run: what was trained, on which device, and every epoch.
 
-record.json holds all of it, metrics.csv the epochs as a table. A record written by another version is readable: keys
-that this one does not know are ignored, and its recipe stays as it was written. A number that is undefined, such as
-a loss after divergence, is NaN here and null in record.json.
+record.json holds all of it, metrics.csv the epochs as a table. Records of other versions can be read: unknown keys are
+ignored, and the recipe stays as it was written. A number that is undefined, such as a loss after divergence, is NaN
+here and null in record.json.
 """
 
 import csv
@@ -23,7 +23,7 @@ from ckgconv.recipes import to_json
 
 @dataclass(frozen=True)
 class Epoch:
-    """One pass over the training graphs and the validation after it."""
+    """One epoch of training, and the validation after it."""
 
     epoch: int  # from 0
     train_loss: float
@@ -44,7 +44,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Best:
-    """The best validation epoch; `test` is None until the run is finished, and where nothing can be tested."""
+    """The best validation epoch; `test` is None until the run is finished, and without test targets."""
 
     epoch: int
     val: float
@@ -57,9 +57,9 @@ class Best:
 
 @dataclass(kw_only=True)
 class Record:
-    """A run so far; `epochs`, `best` and what follows them change as it goes."""
+    """A run so far; the fields from `epochs` on change as it proceeds."""
 
-    recipe: dict[str, Any]  # as recipe.json has it, with the fields of the version that wrote it
+    recipe: dict[str, Any]  # as in recipe.json, with the fields of the version that wrote it
     seed: int
     commit: str | None = None
     versions: dict[str, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Record:
     best: Best | None = None
     wall_s: float = 0.0
     peak_memory_mb: int = 0
-    at_once: int | None = None  # runs that shared the device; None where nobody counted
+    at_once: int | None = None  # how many runs shared the device; None: unknown
 
     @property
     def recipe_name(self) -> str:
@@ -83,7 +83,7 @@ class Record:
 
     @property
     def test(self) -> float | None:
-        """Test metric of the best validation epoch; None where there is none yet."""
+        """Test metric of the best validation epoch; None before it is tested."""
         return None if self.best is None else self.best.test
 
     def to_json(self) -> dict[str, Any]:
@@ -97,7 +97,7 @@ class Record:
 
     @classmethod
     def from_json(cls, values: Any, where: str = "The object") -> "Record":
-        """A record as `json.loads` returns it; `where` names its file in the refusal of a damaged one."""
+        """A record from what `json.loads` returns; `where` names its file in error messages."""
         try:
             return cls._read(JsonObject(values))
         except InputError as error:
@@ -148,7 +148,7 @@ def write_record(folder: Path, record: Record) -> None:
 
 
 def load_record(path: Path) -> Record:
-    """The record in the folder of a run, or in a record.json; a sentence where there is none or it is damaged."""
+    """The record in the folder of a run, or in a record.json; raises InputError where it is missing or damaged."""
     file = path / "record.json" if path.is_dir() else path
     text = read_text(file, "give the folder of a run, or its record.json.")
     try:
@@ -161,7 +161,7 @@ def load_record(path: Path) -> Record:
 
 
 def read_record(folder: Path) -> Record | None:
-    """The record in the folder of a run; None where it was not written yet or is damaged."""
+    """The record in the folder of a run; None where it is missing or damaged."""
     try:
         return load_record(folder / "record.json")
     except InputError:

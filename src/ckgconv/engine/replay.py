@@ -1,12 +1,12 @@
-"""Steps as CUDA graphs: a whole training step, or a whole evaluation step, is one launch.
+"""Steps as CUDA graphs: a whole training step, or a whole evaluation step, is replayed by one call.
 
 The batches of an epoch lie on the device as a table of graph numbers. A step works on the batch in one of two slots,
 while another stream assembles the next batch into the other: supports and targets are many small launches, and walks
-run concurrently with the node pass, which leaves most of the device idle. One graph assembles the first batch of an
-epoch; two, one per slot, are then replayed in turn, and where steps are short a graph of eight of them. Counters on the
-device say which row is next, one for each stream, so that neither waits for the other's.
+run concurrently with the node pass, which leaves most of the device idle. One CUDA graph assembles the first batch of
+an epoch; then two, one per slot, are replayed alternately, or, where steps are short, one of eight steps. Each of the
+two streams has its own counter on the device for the next row of the table, so that neither waits for the other.
 
-A captured step cannot change: batches that do not fit its capacity are refused, and the caller captures anew.
+A captured step cannot change: batches that do not fit its capacity are refused, and the caller captures again.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,26 +25,26 @@ from ckgconv.backends.cuda.supports import sums_in_fixed_order
 from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.samples import Sample, Source
+from ckgconv.engine.step import Keep
 
 WARM_UPS = 2
 SIDE_STREAMS = 4
-STEPS_PER_GRAPH = 8  # an even number; a launch costs 20 µs, of the millisecond that a step of ZINC takes
-SHORT_PAIRS = 2**17  # pairs of a step, up to which several share a graph
-# An epoch that needs a little more than the ones before it should not capture anew.
+STEPS_PER_GRAPH = 8  # even, for the two slots; replaying a CUDA graph costs 20 µs, a step of ZINC 1 ms
+SHORT_PAIRS = 2**17  # steps of at most this many pairs share a CUDA graph
+# A later epoch whose largest batch is a little larger should not require another capture.
 SLACK = 1.05
 
-Keep = Callable[[Tensor], None]
 Work = Callable[[Sample, Keep, InOrder], None]
 
 
 class Replay:
-    """`work` on each of a table of batches.
+    """A captured step, replayed on each of a table of batches.
 
     Args:
-        source: of samples; model and data are on a GPU.
-        batches: [S, B] graph numbers on the host, -1 for none; others of the same shape may follow.
+        source: of samples; the model is on a GPU.
+        batches: [S, B] graph numbers on the host, -1 for none; `run` takes others of the same shape.
         split: whose targets the samples carry.
-        work: on a sample; hands a value of fixed shape to `keep`, as soon as it is known, for every step.
+        work: the step on one sample; passes a value of fixed shape to `keep` as soon as it is computed.
     """
 
     def __init__(self, source: Source, batches: Tensor, split: str, work: Work) -> None:
@@ -56,37 +56,37 @@ class Replay:
         steps, width = batches.shape
         device = learner.fabric.device
         self.table = torch.full((steps + 1, width), -1, device=device)
-        self.counter = torch.zeros(1, dtype=torch.int64, device=device)  # the batch of this step
-        self.upcoming = torch.zeros_like(self.counter)  # the batch that is assembled
-        # The critical path goes first wherever several launches are ready.
+        self.counter = torch.zeros(1, dtype=torch.int64, device=device)  # row of the table that this step works on
+        self.upcoming = torch.zeros_like(self.counter)  # row of the table that is assembled next
+        # Where several launches are ready, those of the critical path go first.
         self.main = torch.cuda.Stream(device, priority=-1)
         self.sides = [torch.cuda.Stream(device) for _ in range(SIDE_STREAMS)]
         self.assembly = torch.cuda.Stream(device)
         self.table[:steps] = batches.to(device)
         self.window = source.window(self.capacity)
-        self._show(batches, 0)
+        self._fill_window(batches, 0)
         self.values = torch.zeros(0)
-        self.several: torch.cuda.CUDAGraph | None = None
+        self.several: torch.cuda.CUDAGraph | None = None  # STEPS_PER_GRAPH steps
         try:
             with _any_algorithm(sums_in_fixed_order(learner.model)):
                 self.slots = [self._sample(), self._sample()]
                 self._capture()
         except torch.OutOfMemoryError as error:
             raise InputError(
-                f"A batch of up to {self.capacity.pairs:,} pairs does not fit into the memory of the GPU: choose a "
+                f"A batch of up to {self.capacity.pairs:,} pairs does not fit into the GPU's memory: choose a "
                 f"smaller training.batch_size, or a support of fewer pairs (a number of hops, 'sparse_global')."
             ) from error
 
     def fits(self, batches: Tensor) -> bool:
-        """Whether the batches can be run without capturing anew."""
-        same = batches.shape[0] == self.table.shape[0] - 1
-        return same and self.capacity.holds(self.source.sizes.needed(batches))
+        """Whether the batches can be run without another capture."""
+        same_steps = batches.shape[0] == self.table.shape[0] - 1
+        return same_steps and self.capacity.holds(self.source.sizes.needed(batches))
 
     def run(self, batches: Tensor) -> Tensor:
-        """Values [S, …] of all steps."""
-        require(self.fits(batches), "The batches do not fit the captured step: capture it anew for them.")
+        """Run all steps; returns what they passed to `keep`, [S, …]."""
+        require(self.fits(batches), "The batches do not fit the captured step: capture a step for them.")
         self.table[:-1] = batches.to(self.table.device)
-        self._show(batches, 0)
+        self._fill_window(batches, 0)
         self.first.replay()
         step = 0
         while step < batches.shape[0]:
@@ -94,7 +94,7 @@ class Replay:
                 self.several.replay()
                 step += STEPS_PER_GRAPH
             else:
-                self._show(batches, step + 1)
+                self._fill_window(batches, step + 1)
                 self.graphs[step % 2].replay()
                 step += 1
         return self.values.clone()
@@ -107,18 +107,19 @@ class Replay:
             numbers = torch.where(numbers >= 0, torch.arange(numbers.shape[0], device=numbers.device), -1)
         return self.source.sample(data, numbers, self.capacity, self.split, schedule)
 
-    def _show(self, batches: Tensor, step: int) -> None:
-        """Fill the window, if there is one, with the batch of a step."""
+    def _fill_window(self, batches: Tensor, step: int) -> None:
+        """Fill the window, where the data set needs one, with the batch of a step."""
         if self.window is not None and step < batches.shape[0]:
             self.window.load(batches[step])
 
     def _step(self, slot: int) -> None:
-        """Work on one slot while the other is filled for the next step, from the beginning of this one on."""
+        """Work on the batch in one slot while the next batch is assembled into the other."""
         main = torch.cuda.current_stream()
-        begin = main.record_event()
+        # Assembly waits for nothing that this step launches, only for what precedes it.
+        step_start = main.record_event()
 
         def assemble() -> None:
-            self.assembly.wait_event(begin)
+            self.assembly.wait_event(step_start)
             with torch.cuda.stream(self.assembly), torch.autocast("cuda", enabled=False):
                 self._assemble(1 - slot, schedule)
 
@@ -141,13 +142,13 @@ class Replay:
             self.counter.add_(1)
 
     def _begin(self) -> None:
-        """Fill the first slot with the first batch."""
+        """Reset the counters and fill the first slot with the first batch."""
         self.counter.zero_()
         self.upcoming.zero_()
         self._assemble(0)
 
     def _capture(self) -> None:
-        """One graph per slot and one of many steps, after steps that compile kernels and whose effects are undone."""
+        """Capture all CUDA graphs, after steps that compile the Triton kernels and whose effects are undone."""
         learner = self.source.learner
         kept = _state(learner)
         generator = torch.cuda.get_rng_state(learner.fabric.device)
@@ -161,7 +162,7 @@ class Replay:
         pool = torch.cuda.graph_pool_handle()
         self.first = self._graph(pool, self._begin)
         self.graphs = [self._graph(pool, partial(self._steps, [slot])) for slot in (0, 1)]
-        # Steps that read from the host wait for it one by one.
+        # With a window the host fills it before every step, so steps cannot share a CUDA graph.
         if self.window is None and self.capacity.pairs <= SHORT_PAIRS and self.table.shape[0] > STEPS_PER_GRAPH:
             self.several = self._graph(pool, partial(self._steps, [0, 1] * (STEPS_PER_GRAPH // 2)))
         _restore(learner, kept)
@@ -172,7 +173,7 @@ class Replay:
             self._step(slot)
 
     def _graph(self, pool: Any, launches: Callable[[], object]) -> torch.cuda.CUDAGraph:
-        """The launches as a graph."""
+        """The launches as a CUDA graph."""
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=pool, stream=self.main):
             launches()
@@ -181,10 +182,11 @@ class Replay:
 
 @contextmanager
 def _any_algorithm(allowed: bool) -> Iterator[None]:
-    """Torch's fastest algorithms, where no sum of the step depends on an order.
+    """Let torch use its fastest algorithms where this is `allowed`: where no result of the step depends on the order
+    of a sum.
 
-    Its deterministic ones sort indices first, and cost a third of a captured step. The passes sum in a fixed order;
-    what is left to torch adds single values to zeros, or ones to counts.
+    Torch's deterministic algorithms sort indices first, and take a third of a captured step. The fused passes sum in a
+    fixed order; what is left to torch adds single values to zeros, or ones to counts.
     """
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(before and not allowed, warn_only=True)
@@ -202,7 +204,7 @@ def padded_table(graphs: Tensor, width: int) -> Tensor:
 
 
 def widened_capacity(needed: Capacity) -> Capacity:
-    """A little more than needed."""
+    """The capacity needed, with `SLACK`."""
     return Capacity(
         graphs=needed.graphs,
         nodes=int(needed.nodes * SLACK),
@@ -213,20 +215,22 @@ def widened_capacity(needed: Capacity) -> Capacity:
 
 
 def _copy(target: Sample, source: Sample) -> None:
-    """Into the tensors of a slot."""
-    places, values = _tensors(target), _tensors(source)
-    for dtype in {value.dtype for value in values}:
+    """Copy a sample into the tensors of a slot."""
+    targets, sources = _tensors(target), _tensors(source)
+    for dtype in {value.dtype for value in sources}:
         # Dense tensors of one dtype are copied by one launch.
-        chosen = [place for place, value in enumerate(values) if value.dtype == dtype]
-        torch._foreach_copy_([places[place] for place in chosen], [values[place] for place in chosen])
+        chosen = [index for index, value in enumerate(sources) if value.dtype == dtype]
+        torch._foreach_copy_([targets[index] for index in chosen], [sources[index] for index in chosen])
 
 
-def _tensors(value: Sample) -> list[Tensor]:
-    return [leaf for leaf in pytree.tree_leaves((value.batch, value.target)) if isinstance(leaf, Tensor)]
+def _tensors(sample: Sample) -> list[Tensor]:
+    return [leaf for leaf in pytree.tree_leaves((sample.batch, sample.target)) if isinstance(leaf, Tensor)]
 
 
 @dataclass
 class _State:
+    """What a training step changes: parameters and buffers of the model, moments of each parameter."""
+
     model: dict[str, Tensor]
     moments: list[tuple[Tensor, dict[str, Tensor]]]
 
@@ -240,7 +244,7 @@ def _state(learner: Learner) -> _State:
 
 
 def _restore(learner: Learner, kept: _State) -> None:
-    """In place: captured steps read and write these very tensors."""
+    """Undo the warm-up, in place: captured steps read and write these tensors."""
     learner.model.load_state_dict(kept.model)
     state: Any = learner.optimizer.optimizer.state
     before = dict(kept.moments)
@@ -248,5 +252,5 @@ def _restore(learner: Learner, kept: _State) -> None:
         for key, value in each.items():
             if parameter in before:
                 value.copy_(before[parameter][key])
-            else:
+            else:  # created by the warm-up
                 value.zero_()

@@ -1,7 +1,7 @@
-"""Interrupted runs: which folder may be continued, when a checkpoint is written, and how training is restored.
+"""Interrupted runs: which folder can be resumed, when a checkpoint is written, and how training is restored.
 
-A resumed run ends with the weights of an uninterrupted one, bit for bit. Numbers in a checkpoint are therefore kept
-as they are, NaN and Infinity included, unlike those of record.json.
+A resumed run ends with the weights of an uninterrupted one, bit for bit. Checkpoints therefore keep NaN and Infinity,
+which record.json replaces by null.
 """
 
 import time
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 
 class CheckpointBudget:
-    """The share of a run's time that writing checkpoints may take, since an epoch may be shorter than writing one."""
+    """Limits the share of a run's time spent on writing checkpoints: an epoch may be shorter than writing one takes."""
 
     share = 0.01
 
     def __init__(self) -> None:
         self.cost = 0.0  # seconds that the last checkpoint took
-        self.mark = time.perf_counter()
+        self.since = time.perf_counter()
 
     def allows(self) -> bool:
-        """Whether enough time has passed to write the next one."""
-        return (time.perf_counter() - self.mark) * self.share >= self.cost
+        """Whether enough time has passed to write the next checkpoint."""
+        return (time.perf_counter() - self.since) * self.share >= self.cost
 
     def __enter__(self) -> None:
-        self.mark = time.perf_counter()
+        self.since = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
         now = time.perf_counter()
-        self.cost, self.mark = now - self.mark, now
+        self.cost, self.since = now - self.since, now
 
 
 def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str, resume: bool) -> None:
-    """Refuse a folder that holds something else than the run to start or to resume."""
+    """Refuse a folder that is in use, or that does not hold the run to resume."""
     if folder is None:
-        require(not resume, "resume was asked for a run in memory: name its folder.")
+        require(not resume, "resume is true, but a run in memory cannot be resumed: give its folder.")
         return
     exists = any(folder.iterdir()) if folder.is_dir() else folder.exists()
     require(
@@ -60,18 +60,18 @@ def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str,
     require(saved.exists(), f"{folder} holds no run to resume: start it without --resume.")
     remedy = f"resume it with 'ckgconv train {saved} --resume'."
     require(read_recipe(saved) == recipe, f"{folder} was trained with another recipe: {remedy}")
-    kept = read_record(folder)
-    if kept is None:  # not written yet, or damaged: the checkpoints decide
+    record = read_record(folder)
+    if record is None:  # missing or damaged: the checkpoints decide
         return
-    require(kept.seed == seed, f"{folder} was trained with seed {kept.seed}, not {seed}: {remedy}")
+    require(record.seed == seed, f"{folder} was trained with seed {record.seed}, not {seed}: {remedy}")
     require(
-        kept.precision == precision,
-        f"{folder} was trained with precision {kept.precision}, not {precision}: {remedy}",
+        record.precision == precision,
+        f"{folder} was trained with precision {record.precision}, not {precision}: {remedy}",
     )
 
 
 def save_checkpoint(run: "Run", epoch: int) -> None:
-    """After an epoch: the best weights, then the checkpoint that refers to them, then the record."""
+    """After an epoch, write the best weights, the checkpoint, and the record, in this order."""
     assert run.folder is not None
     save_best(run)
     tensors = checkpoint.training_tensors(run.model, run.learner.optimizer.optimizer)
@@ -81,13 +81,13 @@ def save_checkpoint(run: "Run", epoch: int) -> None:
 
 
 def save_best(run: "Run") -> None:
-    """The weights of the best validation epoch, enough to predict."""
+    """Write best.safetensors and best.json: what predictions need."""
     assert run.folder is not None
     checkpoint.save(run.folder / "best", run.best_weights, state_of(run))
 
 
 def restore(run: "Run", watcher: Watcher) -> int:
-    """Continue from the newest sound checkpoint; returns the next epoch."""
+    """Restore the newest sound checkpoint; returns the epoch to continue with."""
     assert run.folder is not None
     found = checkpoint.load_newest(run.folder / "checkpoints", watcher.warn)
     if found is None:
@@ -104,13 +104,13 @@ def restore(run: "Run", watcher: Watcher) -> int:
 
 
 def state_of(run: "Run") -> dict[str, Any]:
-    """What a checkpoint keeps beside tensors."""
+    """What a checkpoint stores as JSON."""
     scale = run.learner.scale
     return {"record": run.record.to_json(), "scale": {"mean": scale.mean.tolist(), "spread": scale.spread.tolist()}}
 
 
 def saved_scale(state: dict[str, Any], learner: Learner) -> TargetScale:
-    """The scale of the targets that `state_of` kept."""
-    dtype = next(learner.model.parameters()).dtype
+    """The scale of the targets in what `state_of` returned."""
+    dtype = learner.model.dtype
     mean, spread = (torch.tensor(state["scale"][name], dtype=dtype) for name in ("mean", "spread"))
     return TargetScale(mean, spread).to(learner.fabric.device)

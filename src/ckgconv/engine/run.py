@@ -23,7 +23,7 @@ from ckgconv.engine import checkpoint
 from ckgconv.engine.check import check_run
 from ckgconv.engine.epoch import evaluate, train_epoch
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.machine import forget_memory, peak_memory_mb
+from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import Best, Epoch, Record, new_record, write_record
@@ -47,7 +47,7 @@ LARGEST_SEED = 2**31 - 1
 
 @dataclass
 class Run:
-    """A network with what is needed to use it; `folder` is None for a run in memory."""
+    """A network with its recipe, data and record; `folder` is None for a run in memory."""
 
     recipe: Recipe
     learner: Learner
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def writes(self) -> bool:
-        """Whether this process keeps the run: the first of several, where there is a folder."""
+        """Whether this process writes files: the first one does, where the run has a folder."""
         return self.folder is not None and self.learner.fabric.is_global_zero
 
     def evaluate(self, split: str = "test") -> float:
@@ -82,14 +82,14 @@ def train(
     """Train a recipe, and return the network of its best validation epoch.
 
     Args:
-        recipe: what to run, or its name.
-        seed: of initial values, order and dropout.
+        recipe: a recipe, or the name of one.
+        seed: of the initial weights, the order of the graphs and dropout.
         data: a data set in place of the recipe's own (see `ckgconv.data.from_pyg_splits`), or the folder in which the
             packed file of the recipe's own is looked for, by default $CKGCONV_DATA.
         folder: where the run is kept; None keeps it in memory.
         resume: continue the run in `folder`; the result is that of an uninterrupted one.
         device: "auto", "cpu" or "cuda"; precision: "32", "tf32", "bf16" or "64".
-        watcher: told of every step and epoch.
+        watcher: called at every step and epoch.
     """
     watcher = watcher or Silence()
     recipe = recipe_of(recipe) if isinstance(recipe, str) else recipe
@@ -99,7 +99,7 @@ def train(
     fabric = make_fabric(device, precision)
     graphs = training_data(recipe, data, watcher)
     check_data(graphs, recipe, fabric.world_size)
-    forget_memory(fabric.device)
+    reset_peak_memory(fabric.device)
     torch.manual_seed(seed)
     learner = make_learner(fabric, build_model(recipe.model), graphs, recipe)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
@@ -115,15 +115,13 @@ def train(
 def make_learner(fabric: Fabric, model: GraphModel, data: PackedDataset, recipe: Recipe) -> Learner:
     """Model, optimiser and data on the device of `fabric`."""
     model = accelerate(model, fabric.device)
-    steps = optimizer(model, recipe.training)
-    wrapped, prepared = fabric.setup(model, steps)
+    wrapped, prepared_optimizer = fabric.setup(model, optimizer(model, recipe.training))
     scale = unscaled()
     if recipe.training.scale_targets and data.y is not None and len(data.train):
         scale = fitted(data.y[data.target_rows("train")])
-    dtype = next(model.parameters()).dtype
-    scale = TargetScale(scale.mean.to(dtype), scale.spread.to(dtype)).to(fabric.device)
+    scale = TargetScale(scale.mean.to(model.dtype), scale.spread.to(model.dtype)).to(fabric.device)
     data = data.to(fabric.device) if fits(data, fabric.device) else data
-    return Learner(fabric, model, wrapped, prepared, data, scale, recipe.training)
+    return Learner(fabric, model, wrapped, prepared_optimizer, data, scale, recipe.training)
 
 
 def open_run(folder: Path, device: str = "auto", precision: str | None = None, data_folder: Path | None = None) -> Run:
@@ -132,7 +130,7 @@ def open_run(folder: Path, device: str = "auto", precision: str | None = None, d
 
 
 def open_network(folder: Path, device: str = "auto", precision: str | None = None) -> Run:
-    """The same without the data set: enough to predict."""
+    """As `open_run` without the data set: enough to predict."""
     return _opened(Path(folder), device, precision, lambda recipe: no_data())
 
 
@@ -140,7 +138,11 @@ def _opened(folder: Path, device: str, precision: str | None, data_of: Callable[
     require(folder.is_dir(), f"{folder} is not a folder: give the folder of a run.")
     require((folder / "recipe.json").exists(), f"{folder} has no recipe.json: give the folder of a run.")
     recipe = read_recipe(folder / "recipe.json")
-    weights, state = checkpoint.load(folder / "best")
+    try:
+        weights, state = checkpoint.load(folder / "best")
+    except InputError as error:
+        resume = f"'ckgconv train {folder / 'recipe.json'} --resume'"
+        raise InputError(f"{error} Write it again with {resume}.") from error
     record = Record.from_json(state["record"], str(folder / "best.json"))
     fabric = make_fabric(device, precision or record.precision)
     learner = make_learner(fabric, build_model(recipe.model), data_of(recipe), recipe)
@@ -161,13 +163,13 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
     epochs = run.recipe.training.epochs
     board = TensorBoard(run.folder, first_epoch) if run.folder is not None and run.writes else None
     watcher.start(run, first_epoch)
-    before = run.record.wall_s
+    earlier = run.record.wall_s  # seconds before the run was resumed
     start, budget = time.perf_counter(), CheckpointBudget()
     for number in range(first_epoch, epochs):
         if _out_of_patience(run):
             break
         epoch = _run_epoch(run, number, watcher)
-        run.record.wall_s = round(before + time.perf_counter() - start, 3)
+        run.record.wall_s = round(earlier + time.perf_counter() - start, 3)
         run.record.peak_memory_mb = peak_memory_mb(run.learner.fabric.device)
         if run.writes and (number == epochs - 1 or budget.allows()):
             with budget:
@@ -180,7 +182,7 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
 
 
 def _run_epoch(run: Run, number: int, watcher: Watcher) -> Epoch:
-    """Train and validate once; the weights are kept where the metric is the best so far."""
+    """Train and validate once; keep the weights if the validation metric is the best so far."""
     record = run.record
     seed_epoch(record.seed, number)
     trained = train_epoch(run.learner, number, watcher.step)
@@ -194,7 +196,7 @@ def _run_epoch(run: Run, number: int, watcher: Watcher) -> Epoch:
 
 
 def _finish(run: Run) -> None:
-    """Load the best weights, test them once, and keep the result."""
+    """Load the best weights, test them once, and write the result."""
     run.model.load_state_dict(run.best_weights)
     best = run.record.best
     assert best is not None
@@ -203,7 +205,7 @@ def _finish(run: Run) -> None:
     if run.folder is not None and run.writes:
         save_best(run)
         write_record(run.folder, run.record)
-    run.learner.fabric.barrier()  # a process that leaves early takes the connections of the others with it
+    run.learner.fabric.barrier()  # a process that exits early would break the connections of the others
 
 
 def _out_of_patience(run: Run) -> bool:

@@ -1,4 +1,4 @@
-"""The data set of a run: read or given, and checked before anything is trained."""
+"""The data set of a run: loaded or passed in by the user, and checked before training."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from ckgconv.recipe import Recipe
 
 
 def training_data(recipe: Recipe, data: PackedDataset | Path | str | None, watcher: Watcher) -> PackedDataset:
-    """The data set that was given, or the recipe's own, looked for in the folder that was given."""
+    """`data` where it is a data set; otherwise the recipe's own, with `data` as the data folder."""
     if isinstance(data, PackedDataset):
         return data.limited(recipe.data.limit)
     loaded = load(recipe.data, None if data is None else Path(data))
@@ -21,15 +21,16 @@ def training_data(recipe: Recipe, data: PackedDataset | Path | str | None, watch
 
 
 def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
-    """Refuse a data set without targets, without rows in a split, or with fewer graphs than processes."""
-    require(data.y is not None, f"The data set {recipe.data.name!r} has no targets y: training needs them.")
-    what = "graph" if data.node_split is None else "node"
-    for name in ("train", "val"):
-        require(len(data.target_rows(name)) > 0, f"The data set {recipe.data.name!r} has no {what} in split {name!r}.")
+    """Refuse a data set without targets, without training or validation rows, or with fewer graphs than processes."""
+    name = f"The data set {recipe.data.name!r}"
+    require(data.y is not None, f"{name} has no targets y: give them, since training needs them.")
+    row = "graph" if data.node_split is None else "node"
+    for split in ("train", "val"):
+        require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
     require(
         len(data.train) >= processes,
-        f"The data set {recipe.data.name!r} has {len(data.train)} training graphs for {processes} processes, and a "
-        f"graph is never divided: start fewer processes.",
+        f"{name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
+        f"start fewer processes.",
     )
 
 
@@ -41,11 +42,11 @@ def no_data() -> PackedDataset:
 
 
 def _warn_of_dropped_rows(recipe: Recipe, data: PackedDataset, watcher: Watcher) -> None:
-    """A table may have rows without a valid molecule or a known target: they are left out, but not silently."""
+    """Warn where rows of a CSV were left out for want of a valid molecule or a target."""
     path = Path(recipe.data.name)
     if path.suffix.lower() != ".csv" or recipe.data.limit is not None:
         return
     rows = len(read_table(path).rows)
     if data.num_graphs < rows:
-        lost = rows - data.num_graphs
-        watcher.warn(f"{lost} of {rows} rows of {path} have no valid SMILES or no target and are left out.")
+        dropped = rows - data.num_graphs
+        watcher.warn(f"{dropped} of {rows} rows of {path} have no valid SMILES or no target and are left out.")

@@ -1,4 +1,6 @@
-"""Inputs and targets of a step from a learner's data: as they come, or padded to a static capacity for capture."""
+"""Inputs and targets of a step from a learner's data: unpadded for eager steps, padded to a static capacity for
+captured ones.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,20 +21,20 @@ from ckgconv.tasks.losses import mask_targets
 
 @dataclass(frozen=True)
 class Sample:
-    """What a step reads."""
+    """Input and targets of a step."""
 
     batch: GraphBatch
-    target: Tensor
+    target: Tensor  # of each graph or node; one that does not count is NaN or class -1
 
 
 def eager_sample(learner: Learner, graphs: Tensor, split: str) -> Sample:
-    """The graphs of the given numbers [B] as they come, with their targets in a split."""
+    """The graphs of the given numbers [B], unpadded, with their targets in a split."""
     batch = learner.batch(graphs)
     return Sample(learner.model.prepare(batch), targets(learner, batch, split))
 
 
 def targets(learner: Learner, batch: Data, split: str) -> Tensor:
-    """y of a batch in a split; where nodes have splits of their own, those of another do not count."""
+    """y of a batch in a split; where nodes have splits of their own, nodes of other splits do not count."""
     y: Tensor = batch.y
     node_split = getattr(batch, "node_split", None)
     return y if node_split is None else mask_targets(y, node_split == SPLITS.index(split), learner.recipe.loss)
@@ -40,7 +42,7 @@ def targets(learner: Learner, batch: Data, split: str) -> Tensor:
 
 @dataclass(frozen=True)
 class Sizes:
-    """Nodes, edges and pairs of every graph of a data set, on the host: shapes must be known before a batch is made."""
+    """Nodes, edges and pairs of every graph of a data set, on the host, where the shapes of a capture are chosen."""
 
     nodes: Tensor  # [G]
     edges: Tensor  # [G]
@@ -48,16 +50,16 @@ class Sizes:
 
     def needed(self, batches: Tensor) -> Capacity:
         """The capacity for batches [S, B] of graph numbers, -1 for none; one row of each kind is always padding."""
-        graph, there = batches.clamp(min=0), batches >= 0
+        graph, present = batches.clamp(min=0), batches >= 0
 
-        def most(counts: Tensor) -> int:
-            return int((counts[graph] * there).sum(1).max()) + 1
+        def largest(counts: Tensor) -> int:
+            return int((counts[graph] * present).sum(1).max()) + 1
 
         return Capacity(
             graphs=batches.shape[1],
-            nodes=most(self.nodes),
-            pairs=most(self.pairs),
-            edges=most(self.edges),
+            nodes=largest(self.nodes),
+            pairs=largest(self.pairs),
+            edges=largest(self.edges),
             largest=int(self.nodes.max()),
         )
 
@@ -67,18 +69,18 @@ class Source:
     """Where the batches of a learner come from."""
 
     learner: Learner
-    stored: StoredPairs | None  # None: walks over whole graphs, computed for each batch
+    stored: StoredPairs | None  # of every graph; None: random walks over whole graphs, computed for each batch
     sizes: Sizes
 
     def window(self, capacity: Capacity) -> Window | None:
-        """Through which batches pass where the data set stays in host memory."""
+        """The window for batches of a data set in host memory; None where the data set is on the device."""
         device, data = self.learner.fabric.device, self.learner.data
         return None if data.node_ptr.device.type == device.type else Window(data, capacity, device)
 
     def sample(
         self, data: PackedDataset, numbers: Tensor, capacity: Capacity, split: str, schedule: InOrder = IN_ORDER
     ) -> Sample:
-        """Inputs and targets of graphs of `data` by their numbers [B]; targets of padding do not count."""
+        """The graphs of `data` with the given numbers [B], -1 for none, padded; targets of padding do not count."""
         model = self.learner.model
         dtype = model.dtype
         batch, nodes = padded_batch(data, self.stored, numbers, capacity, model.encoding, dtype, schedule)
@@ -99,7 +101,7 @@ class Source:
 
 
 def source_of(learner: Learner) -> Source:
-    """The source of a learner's batches; pairs that cannot be computed in fixed shapes are stored once, here."""
+    """The source of a learner's batches; pairs that cannot be computed in fixed shapes are stored here, once."""
     nodes, edges = learner.data.node_ptr.diff().cpu(), learner.data.edge_ptr.diff().cpu()
     if learner.model.encoding.walks_whole_graphs:
         return Source(learner, None, Sizes(nodes, edges, nodes**2))

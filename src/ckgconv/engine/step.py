@@ -1,9 +1,9 @@
-"""One training step, for eager, captured and timed runs alike.
+"""One training step, the same for eager, captured and timed runs; and one evaluation step.
 
     forward → loss → backward → clip → update
 
-The step is a generator that stops behind each part: an eager run exhausts it, a timed one looks at the clock in
-between, and a captured one may leave it early.
+A training step is a generator that yields after each part: a run exhausts it, a benchmark of eager steps reads the
+clock in between, and one of captured steps stops early.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from ckgconv.recipe import TrainingRecipe
 
 
 class Part(StrEnum):
-    """Of a training step, in order."""
+    """The parts of a training step, in order."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
@@ -30,7 +30,7 @@ Keep = Callable[[Tensor], None]
 
 
 def step_parts(learner: Learner, sample: Sample, schedule: InOrder = IN_ORDER) -> Iterator[tuple[Part, Tensor]]:
-    """The parts of a step as they are done, each with the loss of this process's share of the batch."""
+    """Run a step; yields each part when it is done, with this process's share of the loss."""
     learner.optimizer.zero_grad(set_to_none=True)
     loss = learner.loss(learner.forward(sample.batch, schedule), sample.target)
     share = loss.detach()
@@ -49,7 +49,7 @@ def training_step(
     schedule: InOrder = IN_ORDER,
     last: Part = Part.UPDATE,
 ) -> None:
-    """A step up to its `last` part; `keep` receives the loss as soon as it is known."""
+    """Train on a sample, up to the `last` part of the step; `keep` receives the loss as soon as it is computed."""
     for part, loss in step_parts(learner, sample, schedule):
         if part is Part.FORWARD:
             keep(loss)
@@ -58,15 +58,15 @@ def training_step(
 
 
 def evaluation_step(learner: Learner, sample: Sample, keep: Keep, schedule: InOrder = IN_ORDER) -> None:
-    """`keep` receives predictions [B, T] or [N, T]."""
+    """Predict a sample; `keep` receives predictions [B, T] or [N, T] in the units of the data."""
     keep(learner.predicted(sample.batch, schedule))
 
 
 def update(model: nn.Module, optimizer: Any, recipe: TrainingRecipe, schedule: InOrder = IN_ORDER) -> None:
-    """Clip the gradients of a backward pass and move the parameters."""
+    """Clip the gradients and update the parameters."""
     inner = getattr(optimizer, "optimizer", optimizer)
     clipped_step = getattr(inner, "clipped_step", None)
-    if clipped_step is not None:  # an optimiser that does both at once
+    if clipped_step is not None:  # an optimiser that clips the gradients itself
         clipped_step(schedule)
         return
     clip_gradients(model, recipe)
@@ -74,5 +74,5 @@ def update(model: nn.Module, optimizer: Any, recipe: TrainingRecipe, schedule: I
 
 
 def clip_gradients(model: nn.Module, recipe: TrainingRecipe) -> Tensor:
-    """Scales gradients to at most the recipe's total norm, by min(1, clip/(norm + 10⁻⁶)); returns the norm before."""
+    """Scale all gradients by min(1, clip/(norm + 10⁻⁶)) with clip = `clip_norm`; returns their norm before."""
     return nn.utils.clip_grad_norm_(model.parameters(), recipe.clip_norm)

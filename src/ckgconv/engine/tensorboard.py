@@ -9,7 +9,10 @@ from ckgconv.engine.record import Epoch
 
 
 class TensorBoard:
-    """Scalars under `folder`/tensorboard, where the package is installed; resumes where it stopped."""
+    """Writes scalars to `folder`/tensorboard, where TensorBoard is installed.
+
+    A resumed run replaces those from `first_epoch` on.
+    """
 
     def __init__(self, folder: Path, first_epoch: int) -> None:
         self.writer: Any = None

@@ -1,4 +1,4 @@
-"""Who is told how a run goes: a progress bar, a test, or nobody."""
+"""Callbacks on the progress of a run, such as a progress bar."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,7 +18,7 @@ class Watcher(Protocol):
 
 
 class Silence:
-    """A watcher that says nothing."""
+    """A watcher that does nothing."""
 
     def start(self, run: "Run", first_epoch: int) -> None: ...
     def step(self, graphs: int, loss: float) -> None: ...

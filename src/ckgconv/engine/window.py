@@ -1,7 +1,7 @@
-"""A data set that does not fit on the device: its batches pass through a window of fixed shape there.
+"""Windows: batches of a data set that does not fit on the device, copied from host memory one at a time.
 
-The window is a packed data set of one batch. It is filled from host memory before the step that assembles the batch
-from it, in the order of the device's stream, so a captured step reads it as it would read the whole data set.
+A window is a packed data set of one batch, of fixed shapes. It is filled on the stream of the steps, before the step
+that assembles this batch, so a captured step reads it as it would read the whole data set.
 
 Legend: B graphs, N nodes, E edges: capacities, not counts.
 """
@@ -19,7 +19,7 @@ SHARE = 0.5
 
 
 def fits(data: PackedDataset, device: torch.device) -> bool:
-    """Whether a data set can live on the device as a whole."""
+    """Whether a whole data set fits on the device."""
     if device.type != "cuda":
         return True
     values = (getattr(data, field.name) for field in fields(data))
@@ -31,9 +31,9 @@ class Window:
     """One batch of a data set in host memory, on a device.
 
     Args:
-        data: in host memory.
-        capacity: what every batch fits into.
-        device: where the window is.
+        data: a data set in host memory.
+        capacity: of every batch.
+        device: of the window.
     """
 
     def __init__(self, data: PackedDataset, capacity: Capacity, device: torch.device) -> None:
@@ -47,23 +47,23 @@ class Window:
             "edge_attr": capacity.edges,
             "y": capacity.nodes if data.node_targets else capacity.graphs,
         }
-        room = {
+        buffers = {
             name: torch.zeros(rows, *value.shape[1:], dtype=value.dtype, device=device)
             for name, rows in self.rows.items()
             if (value := getattr(data, name)) is not None
         }
         edges = torch.zeros(2, capacity.edges, dtype=data.edge_index.dtype, device=device)
-        self.store = replace(data, edge_index=edges, **room)
+        self.store = replace(data, edge_index=edges, **buffers)
 
     def load(self, numbers: Tensor) -> None:
         """Fill the window with the graphs of the given numbers [B] on the host; -1 at the end for none."""
-        nothing = numbers[:0]
-        part = self.data.subset({"train": numbers[numbers >= 0], "val": nothing, "test": nothing})
+        none = numbers[:0]
+        part = self.data.subset({"train": numbers[numbers >= 0], "val": none, "test": none})
         self.store.edge_index[:, : part.edge_index.shape[1]].copy_(part.edge_index, non_blocking=True)
         for name in self.rows:
-            value, room = getattr(part, name), getattr(self.store, name)
+            value, buffer = getattr(part, name), getattr(self.store, name)
             if value is None:
                 continue
-            room[: value.shape[0]].copy_(value, non_blocking=True)
-            if name.endswith("_ptr"):  # graphs that are not there are empty
-                room[value.shape[0] :] = value[-1].item()
+            buffer[: value.shape[0]].copy_(value, non_blocking=True)
+            if name.endswith("_ptr"):  # absent graphs are empty
+                buffer[value.shape[0] :] = value[-1].item()

@@ -1,8 +1,7 @@
-"""What a run is, as frozen dataclasses without behaviour. Variants are made with `dataclasses.replace`.
+"""Recipes: what a run is, as frozen dataclasses without behaviour. Variants are made with `dataclasses.replace`.
 
-Names of encodings, losses, metrics, optimisers and kinds of models are plain texts here; each is looked up in the
-registry of the package that knows it (`COORDINATES`, `LOSSES`, `METRICS`, `OPTIMIZERS`, `MODELS`), which installed
-packages can extend.
+Names of encodings, losses, metrics, optimisers and kinds of models are plain strings here; each is looked up in a
+registry (`COORDINATES`, `LOSSES`, `METRICS`, `OPTIMIZERS`, `MODELS`), which installed packages can extend.
 """
 
 from dataclasses import dataclass
@@ -20,10 +19,10 @@ class DataRecipe:
     """
 
     name: str
-    limit: int | None = None  # the first graphs of each split
+    limit: int | None = None  # use only this many graphs of each split, the first ones; None: all
     smiles: str = "smiles"  # CSV: column of the molecules
     targets: tuple[str, ...] = ()  # CSV: columns of the targets
-    split: Literal["official", "random", "scaffold"] = "official"  # CSV: random or scaffold
+    split: Literal["official", "random", "scaffold"] = "official"  # of a CSV: random or scaffold
     split_seed: int = 0  # CSV: seed of the random split
 
 
@@ -31,8 +30,8 @@ class DataRecipe:
 class AttributeRecipe:
     """How raw attributes of nodes or edges become vectors.
 
-    kind "types" and "molecule" (Xavier start): `sizes` are the vocabularies of the columns; "linear": `sizes` is
-    (number of columns,); "constant": `sizes` is empty; "none": attributes are not read.
+    kind "types" and "molecule" (with Xavier initialisation): `sizes` are the vocabulary sizes of the columns;
+    "linear": `sizes` is (number of columns,); "constant": `sizes` is empty; "none": attributes are not read.
     """
 
     kind: Literal["types", "molecule", "linear", "constant", "none"]
@@ -41,7 +40,7 @@ class AttributeRecipe:
 
 @dataclass(frozen=True)
 class KernelRecipe:
-    """ψ: residual blocks, norm, dropouts, constraint."""
+    """ψ: residual MLP blocks, norm, dropouts, constraint."""
 
     blocks: int = 2
     norm: Literal["batch", "layer", "none"] = "batch"
@@ -67,16 +66,16 @@ class ModelRecipe:
     Each kind of model has a subclass of its own, the class attribute `Recipe` of its entry in `MODELS`.
     """
 
-    kind: str  # of MODELS
+    kind: str  # name in MODELS
     width: Count
     node: AttributeRecipe
     edge: AttributeRecipe
     head: HeadRecipe
-    encoding: str = "rrwp"  # of COORDINATES
+    encoding: str = "rrwp"  # name in COORDINATES
     steps: int = 21
-    node_steps: int = 20  # steps of RWSE, where the encoding does not bring its own diagonal
-    support: Literal["global", "sparse_global"] | int = "global"
-    position_channels: int = 0  # superpixels: coordinates of each node
+    node_steps: int = 20  # steps of RWSE, the node part of an encoding without return probabilities of its own
+    support: Literal["global", "sparse_global"] | int = "global"  # a number: of hops
+    position_channels: int = 0  # superpixels: channels of the position of each node
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,15 +89,15 @@ class CKGCNRecipe(ModelRecipe):
     norm: Literal["batch", "layer"] = "batch"
     degree_scaler: Literal["output", "coordinates", "none"] = "output"
     combine: Literal["sum", "concatenate"] = "sum"
-    coordinate_scale: float = 0.1  # where γ of the normalised coordinates starts
+    coordinate_scale: float = 0.1  # initial γ of the normalised coordinates
 
 
 @dataclass(frozen=True)
 class TrainingRecipe:
     """Optimiser, schedule, loss, metric."""
 
-    loss: str  # of LOSSES
-    metric: str  # of METRICS
+    loss: str  # name in LOSSES
+    metric: str  # name in METRICS
     epochs: Count
     warmup_epochs: Annotated[int, AtLeast(0)]
     batch_size: Count
@@ -107,10 +106,10 @@ class TrainingRecipe:
     weight_decay: NotNegative = 1e-5
     clip_norm: Positive = 1.0
     scale_targets: bool = False  # train on (y - mean) / s.d. of the training split; metrics stay in the user's units
-    patience: int | None = None  # stop after so many epochs without a better validation metric
-    optimizer: str = "adamw"  # of OPTIMIZERS
+    patience: int | None = None  # stop after this many epochs without a better validation metric
+    optimizer: str = "adamw"  # name in OPTIMIZERS
     momentum: Annotated[float, AtLeast(0), LessThan(1)] = 0.9  # of SGD
-    huber_delta: Positive = 1.0  # where the Huber loss turns from square to straight, in the units it is trained in
+    huber_delta: Positive = 1.0  # error at which the Huber loss turns linear, in the units the network is trained in
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Bounds that stand beside the type of a recipe's value: `Annotated[int, AtLeast(1)]`."""
+"""Bounds in the annotation of a recipe's field: `Annotated[int, AtLeast(1)]`."""
 
 from dataclasses import dataclass
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Plain values ↔ dataclasses, by the annotations of their fields: strict, so that a typo is never ignored."""
+"""Values as JSON has them → dataclasses, by the annotations of their fields; strict, so that no typo is ignored."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
@@ -6,8 +6,10 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from ckgconv.checks import InputError
+from ckgconv.recipe.limits import Limit
 from ckgconv.registry import nearest
 
+# Annotation → types of the values that it accepts.
 PLAIN: dict[type, tuple[type, ...]] = {
     int: (int,),
     float: (int, float),
@@ -15,18 +17,18 @@ PLAIN: dict[type, tuple[type, ...]] = {
     str: (str,),
     NoneType: (NoneType,),
 }
-# Which subclass stands where a dataclass is declared, such as the recipe of a kind of model.
-Chosen = Mapping[type, type]
+# Declared dataclass → the subclass to create in its place, such as the recipe of a kind of model.
+Subclasses = Mapping[type, type]
 
 
 def check_recipe(recipe: Any, where: str = "recipe") -> None:
-    """Refuse a recipe, or part of one, whose values are not of their declared kinds or outside their bounds."""
+    """Refuse a recipe, or part of one, with values of other types than declared or outside their bounds."""
     for field, kind in kinds_of(type(recipe)).items():
-        value, place = getattr(recipe, field), f"{where}.{field}"
+        value, path = getattr(recipe, field), f"{where}.{field}"
         if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, kind):
-            check_recipe(value, place)
+            check_recipe(value, path)
         else:
-            convert(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value, kind, place)
+            convert(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value, kind, path)
 
 
 def kinds_of(part: type) -> dict[str, Any]:
@@ -35,17 +37,17 @@ def kinds_of(part: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(part)}
 
 
-def convert(value: Any, kind: Any, where: str, chosen: Chosen | None = None) -> Any:
-    """`value` as read from JSON, as an instance of the annotated `kind`."""
+def convert(value: Any, kind: Any, where: str, subclasses: Subclasses | None = None) -> Any:
+    """A value read from JSON as an instance of the annotation `kind`; `where` names it in error messages."""
     if is_dataclass(kind) and isinstance(kind, type):
-        return _dataclass(value, (chosen or {}).get(kind, kind), where, chosen)
+        return _dataclass(value, (subclasses or {}).get(kind, kind), where, subclasses)
     origin, choices = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _within(convert(value, choices[0], where), choices[1:], where)
     if origin in (Union, UnionType):
         return _one_of(value, choices, where)
     if origin is tuple and isinstance(value, list | tuple):
-        return tuple(convert(item, choices[0], f"{where}[{place}]") for place, item in enumerate(value))
+        return tuple(convert(item, choices[0], f"{where}[{index}]") for index, item in enumerate(value))
     if origin is Literal and value in choices:
         return value
     plain: tuple[type, ...] = PLAIN.get(kind, ())
@@ -57,7 +59,7 @@ def convert(value: Any, kind: Any, where: str, chosen: Chosen | None = None) -> 
 
 
 def describe(kind: Any) -> str:
-    """What a value may be, in words."""
+    """The values that an annotation admits, in words."""
     origin, choices = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return describe(choices[0])
@@ -71,14 +73,14 @@ def describe(kind: Any) -> str:
     return words.get(kind, "a group of values")
 
 
-def _within(value: Any, limits: tuple[Any, ...], where: str) -> Any:
+def _within(value: Any, limits: tuple[Limit, ...], where: str) -> Any:
     for limit in limits:
         if not limit.admits(value):
             raise InputError(f"{where} is {value:g}: give {limit}.")
     return value
 
 
-def _dataclass(value: Any, kind: Any, where: str, chosen: Chosen | None) -> Any:
+def _dataclass(value: Any, kind: Any, where: str, subclasses: Subclasses | None) -> Any:
     if not isinstance(value, Mapping):
         raise InputError(f"{where} is {value!r}: give a group of values.")
     kinds = kinds_of(kind)
@@ -86,10 +88,10 @@ def _dataclass(value: Any, kind: Any, where: str, chosen: Chosen | None) -> Any:
         if name not in kinds:
             raise InputError(f"{where} has no value {name!r}: {nearest(name, list(kinds))}")
     try:
-        return kind(**{name: convert(item, kinds[name], f"{where}.{name}", chosen) for name, item in value.items()})
+        return kind(**{name: convert(item, kinds[name], f"{where}.{name}", subclasses) for name, item in value.items()})
     except TypeError as error:
         missing = [name for name in kinds if name not in value]
-        raise InputError(f"{where} lacks {', '.join(missing)}: give a whole recipe.") from error
+        raise InputError(f"{where} lacks {', '.join(missing)}: give a complete recipe.") from error
 
 
 def _one_of(value: Any, choices: tuple[Any, ...], where: str) -> Any:

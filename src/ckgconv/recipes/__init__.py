@@ -1,9 +1,8 @@
-"""Recipes by name."""
+"""Recipes by name, and as JSON."""
 
 from collections.abc import Callable
 
 from ckgconv.recipe import Recipe
-from ckgconv.recipe.values import check_recipe
 from ckgconv.recipes import molecules, nodes, paper
 from ckgconv.recipes.values import from_json, to_json, with_value
 from ckgconv.registry import Registry
@@ -27,8 +26,8 @@ RECIPES: Registry[Callable[[], Recipe]] = Registry("recipe", "ckgconv.recipes", 
 
 
 def recipe(name: str) -> Recipe:
-    """The recipe of that name; a sentence with the nearest one where there is none."""
+    """The recipe of that name; raises InputError with the nearest name where it is unknown."""
     return RECIPES[name]()
 
 
-__all__ = ["RECIPES", "check_recipe", "from_json", "recipe", "to_json", "with_value"]
+__all__ = ["RECIPES", "from_json", "recipe", "to_json", "with_value"]

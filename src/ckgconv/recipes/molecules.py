@@ -1,4 +1,4 @@
-"""Recipes for people with a CSV of molecules, and for a first look."""
+"""Recipes for a CSV of molecules, and for a first trial on ZINC-12k."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from ckgconv.recipes.variant import changed
 
 
 def molecules(data: DataRecipe, classification: bool = False) -> Recipe:
-    """A network for a few hundred to a few thousand molecules, which trains on two cores in minutes."""
+    """A network for a few hundred to a few thousand molecules, which trains on two CPU cores in minutes."""
     return Recipe(
         name="molecules",
         data=data,

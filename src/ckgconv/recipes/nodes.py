@@ -1,13 +1,13 @@
-"""Recipes for nodes of one large graph."""
+"""Recipes for the nodes of one large graph."""
 
 from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, DataRecipe, HeadRecipe, KernelRecipe, Recipe, TrainingRecipe
 
 
 def large_sbm() -> Recipe:
-    """Communities of one block-model graph from a few labelled nodes; trains on two CPU cores in a minute or two.
+    """Finds the communities of one block-model graph from a few labelled nodes; takes two CPU cores a minute or two.
 
-    The whole graph is one batch, so that an epoch is one step; the running statistics of BatchNorm need over a hundred
-    of them before validation follows training.
+    The whole graph is one batch, so an epoch is one step; the running statistics of BatchNorm need over a hundred steps
+    before the validation metric follows training.
     """
     return Recipe(
         name="large-sbm",

@@ -1,8 +1,9 @@
-"""Recipes as JSON, and single values of them as text.
+"""Recipes as JSON, and changes of single values as text.
 
-model.width=32      one value of `--set`, by the path of its field
+model.width=32      what `--set` takes: the path of a field, and its value
 
-The group `model` is read by the dataclass of its `kind`; files from before there were kinds describe a CKGCN.
+The fields of the group `model` are those of its `kind`; files without a kind, which earlier versions wrote, describe a
+CKGCN.
 """
 
 import json
@@ -13,20 +14,20 @@ from typing import Any
 from ckgconv.checks import InputError
 from ckgconv.nn.models import MODELS
 from ckgconv.recipe import CKGCNRecipe, ModelRecipe, Recipe
-from ckgconv.recipe.values import check_recipe, convert, kinds_of
+from ckgconv.recipe.values import convert, kinds_of
 from ckgconv.registry import nearest
 
-# The path of the one value that cannot be changed alone: the others of its group depend on it.
+# The one value that cannot be changed alone: it decides which other fields its group has.
 KIND = "model.kind"
 
 
 def to_json(recipe: Recipe) -> str:
-    """The whole recipe, as a file that `from_json` reads back."""
+    """The whole recipe, as `from_json` reads it."""
     return json.dumps(asdict(recipe), indent=1)
 
 
 def from_json(text: str, where: str) -> Recipe:
-    """The recipe of a JSON text; `where` names the file in refusals."""
+    """The recipe of a JSON text; `where` names the file in error messages."""
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
@@ -55,7 +56,7 @@ def with_value(recipe: Recipe, assignment: str) -> Recipe:
 
 
 def _model_recipe(values: Any) -> type[ModelRecipe]:
-    """The dataclass of the kind that a file names; what else may be wrong with it, `convert` says."""
+    """The dataclass of the kind that a file names; `convert` refuses whatever else is wrong with the file."""
     model = values.get("model") if isinstance(values, Mapping) else None
     kind = model.get("kind", CKGCNRecipe.kind) if isinstance(model, Mapping) else CKGCNRecipe.kind
     return MODELS[str(kind)].Recipe
@@ -66,16 +67,16 @@ def _changed(part: Any, path: list[str], value: Any, whole: str) -> Any:
     kinds = kinds_of(type(part))
     prefix = whole.removesuffix(".".join(path))
     if name not in kinds:
-        raise InputError(f"{whole} is no value of a recipe: {nearest(name, list(kinds), prefix)}")
+        raise InputError(f"{whole} is not a value of a recipe: {nearest(name, list(kinds), prefix)}")
     current = getattr(part, name)
     if rest:
         if not is_dataclass(current):
-            raise InputError(f"{whole} is no value of a recipe: {prefix}{name} has no parts.")
+            raise InputError(f"{whole} is not a value of a recipe: {prefix}{name} has no parts, set it as a whole.")
         return replace(part, **{name: _changed(current, rest, value, whole)})
     if is_dataclass(current):
-        inside = nearest("", list(kinds_of(type(current))), f"{whole}.")
-        raise InputError(f"{whole} is a group of values: {inside}")
+        hint = nearest("", list(kinds_of(type(current))), f"{whole}.")
+        raise InputError(f"{whole} is a group of values: {hint}")
     return replace(part, **{name: convert(value, kinds[name], whole)})
 
 
-__all__ = ["check_recipe", "from_json", "nearest", "to_json", "with_value"]
+__all__ = ["from_json", "to_json", "with_value"]

@@ -8,9 +8,9 @@ from ckgconv.recipe import CKGCNRecipe, Recipe
 
 
 def changed(base: Recipe, kernel: dict[str, Any] | None = None, **model: Any) -> Recipe:
-    """A recipe with other values in its model or kernel."""
-    network = base.model
-    if not isinstance(network, CKGCNRecipe):
-        raise InputError(f"The recipe {base.name!r} is one of kind {network.kind!r}, not of a CKGCN: choose another.")
-    inner = replace(network.kernel, **(kernel or {}))
-    return replace(base, model=replace(network, kernel=inner, **model))
+    """A recipe with other values in its model, and in its kernel."""
+    ckgcn = base.model
+    if not isinstance(ckgcn, CKGCNRecipe):
+        raise InputError(f"The recipe {base.name!r} describes a {ckgcn.kind!r}, not a CKGCN: choose another.")
+    changed_kernel = replace(ckgcn.kernel, **(kernel or {}))
+    return replace(base, model=replace(ckgcn, kernel=changed_kernel, **model))

@@ -1,1 +1,1 @@
-"""Prediction + target → loss."""
+"""Prediction + target → loss in training, metric in evaluation."""

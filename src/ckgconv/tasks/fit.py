@@ -7,12 +7,12 @@ from ckgconv.tasks.metrics import METRICS
 
 
 def check_task(recipe: TrainingRecipe) -> None:
-    """Refuse names without an entry, and a metric of other targets than those the loss is trained on."""
+    """Refuse names without an entry, and a metric for another kind of targets than the loss."""
     targets = LOSSES[recipe.loss].targets
     if METRICS[recipe.metric].targets == targets:
         return
-    judges = [name for name in METRICS if METRICS[name].targets == targets]
+    fitting = [name for name in METRICS if METRICS[name].targets == targets]
     raise InputError(
-        f"training.metric is {recipe.metric!r}, but what loss {recipe.loss!r} trains is judged by "
-        f"{' or '.join(judges)}: choose that."
+        f"training.metric is {recipe.metric!r}, but a network trained with the loss {recipe.loss!r} is judged by "
+        f"{' or '.join(fitting)}: choose one of these."
     )

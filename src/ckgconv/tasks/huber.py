@@ -1,4 +1,4 @@
-"""Huber loss: the square of a small error, the size of a large one, so that outliers pull no harder than others.
+"""Huber loss: quadratic in small errors, linear in large ones, so that the gradient of an outlier is bounded.
 
     huber_δ(r) = ½ r²  where |r| ≤ δ,  δ (|r| - ½ δ)  elsewhere;   the mean over known targets of r = ŷ - y
 
@@ -14,11 +14,11 @@ from ckgconv.tasks.task import Loss, Total, one_process
 
 
 def huber(prediction: Tensor, target: Tensor, total: Total = one_process, huber_delta: float = 1.0) -> Tensor:
-    """[M, T] and [M, T] or [M] → scalar; targets of NaN do not count, nor what is predicted for them."""
+    """[M, T] and [M, T] or [M] → scalar; targets of NaN do not count, nor do their predictions."""
     target = target.reshape(prediction.shape).to(prediction.dtype)
     known = target.isfinite()
-    given, wanted = prediction.where(known, 0.0), target.where(known, 0.0)
-    return F.huber_loss(given, wanted, reduction="sum", delta=huber_delta) / total(known.sum()).clamp(min=1)
+    prediction, target = prediction.where(known, 0.0), target.where(known, 0.0)
+    return F.huber_loss(prediction, target, reduction="sum", delta=huber_delta) / total(known.sum()).clamp(min=1)
 
 
 HUBER = Loss(huber, targets="values", options=("huber_delta",))

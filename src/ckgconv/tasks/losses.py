@@ -1,16 +1,16 @@
-"""Prediction + target → loss, as the published runs compute it.
+"""Losses, as the published runs compute them; and Huber's.
 
     l1                       mean |ŷ - y|
     cross_entropy            mean over graphs
     weighted_cross_entropy   Σ w_y CE / Σ w_y,  w_c = (V - V_c)/V of the batch, 0 for an absent class
-    weighted_binary          1/V Σ w_y BCE,     the same weights, divided by V
+    weighted_binary          1/V Σ w_y BCE,     with the same weights
     binary                   mean over graphs and labels
-    huber                    square for small errors, straight for large ones (`huber`)
+    huber                    quadratic in small errors, linear in large ones (`huber`)
 
-A target of NaN, or a class or label of -1, does not count: value and gradients are those without its row, and both are
-zero where no row counts. Shapes never depend on how many count and nothing is read back to the host, so that a captured
-step may call these. Where several processes share a batch, `total` sums over them; each then returns its part of the
-loss of the whole batch, and the parts add up to it.
+A target of NaN, or a class or label of -1, does not count: value and gradients are as without its row, and both are
+zero where no row counts. Shapes never depend on how many rows count and nothing is read back to the host, so that a
+captured step may call these. Where several processes share a batch, `total` sums over them; each then returns its share
+of the loss of the whole batch, and the shares add up to it.
 
 Legend: M rows (graphs, or V nodes), T outputs.
 """
@@ -47,7 +47,7 @@ def weighted_cross_entropy(prediction: Tensor, target: Tensor, total: Total = on
     """[M, T] and classes [M] → scalar."""
     counts = target >= 0
     weights = class_weights(target, prediction.shape[1], prediction.dtype, total)
-    # One class alone has weight zero: the loss is zero, not 0/0.
+    # The only class of a batch has weight zero: the loss is then zero, not 0/0.
     scale = total(_row_weights(weights, target, counts).sum()).clamp(min=torch.finfo(prediction.dtype).tiny)
     return _summed_cross_entropy(prediction, target, counts, weights) / scale
 
@@ -71,19 +71,19 @@ def binary(prediction: Tensor, target: Tensor, total: Total = one_process) -> Te
 
 
 def mask_targets(target: Tensor, counts: Tensor, loss: str) -> Tensor:
-    """Targets [M] or [M, T] of which only the rows `counts` [M] count: the others become NaN, or class -1.
+    """Targets [M] or [M, T] of which only the rows with `counts` [M] count: the others become NaN, or class -1.
 
-    A regression of whole numbers becomes one of values, since -1 may be one of them.
+    Integers that a loss takes as values become floats, since -1 may be one of them.
     """
     if LOSSES[loss].targets == "values" and not target.is_floating_point():
         target = target.double()
-    nothing = math.nan if target.is_floating_point() else IGNORED
-    return target.where(counts.view(-1, *[1] * (target.dim() - 1)), nothing)
+    ignored = math.nan if target.is_floating_point() else IGNORED
+    return target.where(counts.view(-1, *[1] * (target.dim() - 1)), ignored)
 
 
 def class_weights(target: Tensor, classes: int, dtype: torch.dtype, total: Total = one_process) -> Tensor:
     """[T] (V - V_c)/V; an absent class has weight 0."""
-    # Not bincount, whose size a device would have to report to the host.
+    # Not bincount, whose output size a GPU would have to send back to the host.
     numbers = torch.arange(classes, device=target.device)
     count = total((target.unsqueeze(-1) == numbers).sum(0)).to(dtype)
     rows = _at_least_one(count.sum())
@@ -91,7 +91,7 @@ def class_weights(target: Tensor, classes: int, dtype: torch.dtype, total: Total
 
 
 def _summed_cross_entropy(prediction: Tensor, target: Tensor, counts: Tensor, weights: Tensor | None = None) -> Tensor:
-    # Whatever a row that does not count predicts, NaN included, must not reach the gradients.
+    # The prediction of a row that does not count, even NaN, must not reach the gradients.
     logits = prediction.where(counts.unsqueeze(-1), 0.0)
     return F.cross_entropy(logits, target, weight=weights, ignore_index=IGNORED, reduction="sum")
 

@@ -1,8 +1,8 @@
-"""The benchmark's exact metric, through torchmetrics.
+"""Metrics, as the benchmarks define them, through torchmetrics.
 
     mae                 mean |ŷ - y| over known targets
-    accuracy            share of right classes
-    sbm_accuracy        mean over the classes of the share of their nodes found, not plain accuracy
+    accuracy            share of rows whose class is predicted correctly
+    sbm_accuracy        mean of the recalls of the classes, not plain accuracy
     average_precision   unweighted mean over the labels
     auroc               unweighted mean over the labels
     rmse                √ mean (ŷ - y)² over known targets
@@ -34,31 +34,31 @@ from ckgconv.tasks.task import IGNORED, Metric
 
 
 class Score:
-    """A metric that takes predictions as the network gives them: [M, T], and targets as the data has them.
+    """A metric over batches of predictions [M, T] as the network returns them, and targets as the data has them.
 
     Targets of NaN, and classes or labels of -1, do not count.
     """
 
     def __init__(self, name: str, outputs: int, device: torch.device) -> None:
         self.metric = METRICS[name]
-        # Sums in float64: the order of batches must not show.
-        self.collected = self.metric.make(outputs).set_dtype(torch.float64).to(device)
+        # In float64, so that sums do not depend on the order of the batches.
+        self.collector = self.metric.make(outputs).set_dtype(torch.float64).to(device)
 
     def update(self, prediction: Tensor, target: Tensor) -> None:
-        self.metric.update(self.collected, prediction, target)
+        self.metric.update(self.collector, prediction, target)
 
     def compute(self) -> float:
-        """The value over everything seen; NaN where the targets do not define it, as with one class alone."""
+        """The value over all batches; NaN where the targets do not define it, such as AUROC with a single class."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                return float(self.collected.compute())
+                return float(self.collector.compute())
             except (IndexError, ValueError):
                 return math.nan
 
 
 def better(name: str, one: float, other: float | None) -> bool:
-    """Whether the metric value `one` improves on `other`; NaN improves on nothing, and any number on NaN."""
+    """Whether the value `one` of a metric improves on `other`; NaN improves on nothing, and any number on NaN."""
     if other is None:
         return True
     if math.isnan(one) or math.isnan(other):

@@ -2,8 +2,9 @@
 
     R² = 1 - Σ (y - ŷ)² / Σ (y - ȳ)²   of each output over its known targets; the mean over the outputs
 
-One where every prediction is right, zero for the mean of the targets, negative for worse. It is undefined for fewer
-than two known targets, or for targets that are all the same: such outputs are left out; where none is left R² is NaN.
+R² is one where every prediction is exact, zero for the mean of the targets, and negative for worse predictions. It is
+undefined for fewer than two known targets, or for targets that are all equal: such outputs are left out, and R² is NaN
+where none remains.
 
 Legend: M rows (graphs or nodes), T outputs.
 """
@@ -17,7 +18,7 @@ from ckgconv.tasks.task import Metric
 
 
 class R2(torchmetrics.Metric):
-    """Keeps all rows, since a sum of squares without the mean loses its digits where the mean is large."""
+    """Keeps all rows: Σ y² - (Σ y)²/M would lose its digits where the mean is large."""
 
     full_state_update = False
     prediction: list[Tensor]
@@ -38,14 +39,14 @@ class R2(torchmetrics.Metric):
         known = target.isfinite()
         count = known.sum(0)
         mean = target.where(known, 0.0).sum(0) / count
-        missed = (target - prediction).where(known, 0.0).square().sum(0)
+        residual = (target - prediction).where(known, 0.0).square().sum(0)
         spread = (target - mean).where(known, 0.0).square().sum(0)
         defined = (count > 1) & (spread > 0)
-        return (1 - missed / spread)[defined].mean() if bool(defined.any()) else torch.full((), torch.nan)
+        return (1 - residual / spread)[defined].mean() if bool(defined.any()) else torch.full((), torch.nan)
 
 
 def feed(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor) -> None:
-    """Whole rows, since each output has a variance of its own."""
+    """Add whole rows, since each output has a variance of its own."""
     metric.update(prediction, target.reshape(prediction.shape))
 
 

@@ -1,4 +1,6 @@
-"""Standardised targets: the network learns (y - mean)/s.d. of the training split, metrics stay in the user's units."""
+"""Standardised targets: the network learns (y - mean)/s.d., both of the training split; metrics stay in the user's
+units.
+"""
 
 from dataclasses import dataclass
 
@@ -16,12 +18,12 @@ class TargetScale:
     def to(self, device: torch.device) -> "TargetScale":
         return TargetScale(self.mean.to(device), self.spread.to(device))
 
-    def shrink(self, target: Tensor) -> Tensor:
-        """[M, T] in the user's units → what the network learns."""
+    def standardise(self, target: Tensor) -> Tensor:
+        """Targets [M, T] in the user's units → what the network learns."""
         return (target - self.mean) / self.spread
 
     def restore(self, prediction: Tensor) -> Tensor:
-        """[M, T] as predicted → the user's units."""
+        """Predictions [M, T] → the user's units."""
         return prediction * self.spread + self.mean
 
 
@@ -36,5 +38,5 @@ def fitted(target: Tensor) -> TargetScale:
 
 
 def unscaled() -> TargetScale:
-    """Targets as they are."""
+    """The scale that leaves targets as they are."""
     return TargetScale(torch.zeros(1), torch.ones(1))

@@ -1,11 +1,11 @@
-"""What a loss and a metric are to the rest of the package, and what a network's outputs mean.
+"""Interface of losses and metrics, and the meaning of a network's outputs.
 
-targets   a prediction [M, T] is         a target is                 what a person reads
-values    the value itself               a number; NaN: unknown      the value
-classes   logits, or one of class 1      a class; -1: unknown        probabilities, and the likeliest class
-labels    a logit of each label          0 or 1; -1, NaN: unknown    probabilities
+targets   a prediction [M, T] is           a target is                 users see
+values    the value itself                 a number; NaN: unknown      the value
+classes   logits, or the logit of class 1  a class; -1: unknown        probabilities, and the most probable class
+labels    a logit of each label            0 or 1; -1, NaN: unknown    probabilities
 
-A metric may judge what a loss trains where both have targets of one kind.
+A metric can judge a network where its targets are of the same kind as those of the loss.
 
 Legend: M rows (graphs or nodes), T outputs.
 """
@@ -20,7 +20,7 @@ from torch import Tensor
 from ckgconv.recipe import TrainingRecipe
 
 Targets = Literal["values", "classes", "labels"]
-# Sums over the processes that share a batch.
+# A sum over the processes that share a batch.
 Total = Callable[[Tensor], Tensor]
 BoundLoss = Callable[[Tensor, Tensor, Total], Tensor]
 
@@ -35,12 +35,12 @@ def one_process(value: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Loss:
-    """What training makes small.
+    """What training minimises.
 
     Args:
         function: (prediction [M, T], target, total, options …) → this process's share of the loss, a scalar. Rows that
             do not count change nothing, shapes never depend on how many do, and nothing is read back to the host.
-        targets: what it is trained on.
+        targets: the kind of targets.
         options: fields of the training recipe that the function takes by name.
     """
 
@@ -57,7 +57,7 @@ class Loss:
         return lambda prediction, target, total: self.function(prediction, target, total, **options)
 
     def outcome(self, prediction: Tensor) -> tuple[Tensor, Tensor | None]:
-        """What a person reads: values, or probabilities; and the most probable class where there are classes."""
+        """What users see of a prediction: values or probabilities, and of classes also the most probable one."""
         if self.targets == "values":
             return prediction, None
         if self.targets == "labels":
@@ -71,14 +71,14 @@ Feed = Callable[[torchmetrics.Metric, Tensor, Tensor], None]
 
 @dataclass(frozen=True)
 class Metric:
-    """What says how good a network is.
+    """What judges a network.
 
     Args:
         make: number of outputs T → the torchmetrics object that collects batches.
-        targets: what it compares with.
+        targets: the kind of targets.
         higher_is_better: its direction.
-        feed: hands over a batch (metric, prediction [M, T] as the network gives it, target as the data has it) without
-            the rows that do not count; by default as `FEEDS` does for its targets.
+        feed: adds a batch without the rows that do not count to a torchmetrics object: (metric, prediction [M, T] as
+            the network returns it, target as the data has it); by default that of `FEEDS` for these targets.
     """
 
     make: Callable[[int], torchmetrics.Metric]
@@ -97,23 +97,23 @@ def classes_of(prediction: Tensor) -> Tensor:
 
 
 def feed_values(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor) -> None:
-    """Known values of all outputs as one vector."""
+    """Add the known values of all outputs as one vector."""
     target = target.reshape(prediction.shape)
     known = target.isfinite()
     metric.update(prediction[known], target[known])
 
 
 def feed_classes(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor) -> None:
-    """Predicted classes; the metric itself ignores class -1."""
+    """Add predicted classes; the metric itself ignores class -1."""
     metric.update(classes_of(prediction), target)
 
 
 def feed_labels(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor) -> None:
-    """Probabilities, since of logits the library decides batch by batch whether they are some already."""
+    """Add probabilities, since torchmetrics guesses for every batch separately whether it received logits."""
     labels = target.reshape(prediction.shape).nan_to_num(IGNORED).long()
-    shares = prediction.sigmoid()
+    probabilities = prediction.sigmoid()
     single = prediction.shape[1] == 1
-    metric.update(*((values.squeeze(-1) if single else values) for values in (shares, labels)))
+    metric.update(*((values.squeeze(-1) if single else values) for values in (probabilities, labels)))
 
 
 FEEDS: dict[Targets, Feed] = {"values": feed_values, "classes": feed_classes, "labels": feed_labels}
