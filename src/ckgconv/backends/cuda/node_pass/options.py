@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ckgconv.backends.cuda.schedule import InOrder
-from ckgconv.ops.launch import block, launch, threshold
+from ckgconv.ops.launch import block, early_launch, launch, threshold
 
 NODES = 16  # rows of a tile: the least that matrix units take
 PROGRAMS = 256  # more parts would cost more to add up than they save
@@ -66,6 +66,28 @@ class Settings(NamedTuple):
     epsilon: float
     precision: str
     schedule: InOrder
+
+
+class Direction:
+    """One direction of the pass over x [N, D] with kernels ψ [L, P, D]: its operands, and options of its launches.
+
+    `filled` [1]: nodes from there on are padding.
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        psi: Tensor,
+        lists: Lists,
+        blocks: Sequence[Block],
+        settings: Settings,
+        filled: Tensor,
+        dropout: Dropout,
+    ) -> None:
+        self.x, self.psi, self.lists, self.blocks = x, psi, lists, blocks
+        self.settings, self.filled, self.dropout = settings, filled, dropout
+        (self.nodes, self.width), self.hidden = x.shape, blocks[0].weight_in.shape[0]
+        self.plain, self.early = plain_launch(self.width, settings), early_launch(x)
 
 
 def convolution_launch(psi: Tensor) -> dict[str, int]:

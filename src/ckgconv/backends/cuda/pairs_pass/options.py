@@ -3,15 +3,16 @@
 Legend: L groups (layers), R rows, K channels in, S parts (programs of a group).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.schedule import InOrder
-from ckgconv.backends.stages import Running
+from ckgconv.backends.stages import Running, Stage
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.launch import launch, product_precision, programs, storage, threshold
+from ckgconv.ops.launch import block, launch, pitch, product_precision, programs, storage, threshold
 
 
 class Launch(NamedTuple):
@@ -79,6 +80,38 @@ class Settings(NamedTuple):
     def activation_dtype(self) -> torch.dtype:
         """Of values between stages: float16 has three more mantissa bits than bfloat16, and norms keep the range."""
         return torch.float16 if self.storage == torch.bfloat16 else self.storage
+
+
+class Direction:
+    """One direction of the pass over x [R, pitch of K]: its operands, and how its stages are launched."""
+
+    def __init__(self, x: Tensor, stages: Sequence[Stage], settings: Settings, rows: Rows, dropout: Dropout) -> None:
+        self.x, self.stages, self.settings, self.rows, self.dropout = x, stages, settings, rows, dropout
+        self.layers, self.channels = stages[0].scale.shape
+        self.last = len(stages) - 1
+        self.launch = self._launch()
+        self.splits = splits_of(x, self.layers, self.launch.busy, self.launch.tile)
+
+    def _launch(self) -> Launch:
+        """Programs, tile and options of a stage."""
+        raise NotImplementedError
+
+    def _constants(self, number: int) -> dict[str, object]:
+        """What stage `number` is compiled for in either direction."""
+        _, wide, narrow = self.stages[number].weight.shape
+        return {
+            "K": narrow,
+            "D": wide,
+            "K_PITCH": pitch(narrow),
+            "D_PITCH": pitch(wide),
+            "WEIGHTED": self.rows.weight is not None,
+            "ACT": number < self.last,
+            "PRECISION": self.settings.precision,
+            "BLOCK_R": self.launch.tile,
+            "BLOCK_K": block(narrow),
+            "BLOCK_D": block(wide),
+            **self.launch.options,
+        }
 
 
 def settings_of(x: Tensor, running: Running, norm: WeightedBatchNorm, schedule: InOrder) -> Settings:
