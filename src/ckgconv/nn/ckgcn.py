@@ -21,7 +21,7 @@ from ckgconv.nn.conv import KernelConvolution
 from ckgconv.nn.graph_model import GraphModel, count_parameters
 from ckgconv.nn.head import make_head
 from ckgconv.nn.kernel import GivenKernels, Kernel
-from ckgconv.nn.stem import NodeStem, PairStem
+from ckgconv.nn.stem import Edges, NodeStem, PairStem
 from ckgconv.ops.precision import without_autocast
 from ckgconv.recipe import CKGCNRecipe
 
@@ -73,18 +73,17 @@ class CKGCN(GraphModel):
         """hᴸ [N, D]."""
         pairs = batch.pairs
         with without_autocast(batch.degree):
-            e = self.pair_stem(pairs, batch.degree, batch.edge_row, self._edge_attributes(batch), batch.position)
+            e = self.pair_stem(pairs, batch.degree, self._edges(batch), batch.position)
             attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
             h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight)
         for block, psi in zip(self.blocks, self.kernel(e, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
         return h
 
-    def _edge_attributes(self, batch: GraphBatch) -> Tensor | None:
-        """Embedded attributes of edges [E, D]."""
+    def _edges(self, batch: GraphBatch) -> Edges | None:
         if self.edge_encoder is None:
             return None
-        return self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
+        return Edges(batch.edge_row, self.edge_encoder(batch.edge_features, batch.edge_row.shape[0]))
 
     @property
     def pair_traffic(self) -> int:

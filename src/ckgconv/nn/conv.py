@@ -5,7 +5,7 @@
 Legend: N nodes, E edges, P pairs, C coordinate channels, D channels of the convolution.
 """
 
-from typing import Literal, TypedDict, Unpack, get_args
+from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection, DegreeScaler
 from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
 from ckgconv.nn.norm import NormName, WeightedBatchNorm
-from ckgconv.nn.stem import PairStem
+from ckgconv.nn.stem import Edges, PairStem
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
 from ckgconv.pairs import Encoding, Support, collate
 from ckgconv.registry import nearest
@@ -85,6 +85,16 @@ DEFAULTS = ConvOptions(
     heads=None,
 )
 MLP_OPTIONS = ("kernel_blocks", "kernel_width", "kernel_norm", "kernel_dropout", "mlp_dropout", "constraint")
+
+
+class LayerInput(NamedTuple):
+    """What a layer is given about its graphs."""
+
+    x: Tensor  # [N, in_channels]
+    edge_index: Tensor  # [2, E]
+    edge_attr: Tensor | None = None  # [E, edge_dim]
+    batch: Tensor | None = None  # [N] graph of each node
+    edge_weight: Tensor | None = None  # [E]
 
 
 class CKGConv(nn.Module):
@@ -186,21 +196,14 @@ class CKGConv(nn.Module):
         edge_index: [2, E]; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
         pairs: precomputed support with its coordinates (`ckgconv.pairs`), in place of the layer's own.
         """
-        graph_batch = self.prepare(x, edge_index, edge_attr, batch, edge_weight, pairs)
+        graph_batch = self.prepare(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
         psi = self.kernel(graph_batch)
         return self.convolution(x, psi, graph_batch.pairs, graph_batch.degree)
 
     @torch.compiler.disable
-    def prepare(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        pairs: Pairs | None = None,
-    ) -> GraphBatch:
+    def prepare(self, given: LayerInput, pairs: Pairs | None = None) -> GraphBatch:
         """Check the input and compute coordinates and support."""
+        x, edge_index, edge_attr, batch, edge_weight = given
         check_shape("x", x, (None, self.in_channels), "give in_channels features per node.")
         check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
         check_finite("x", x)
@@ -243,8 +246,8 @@ class MLPKernel(nn.Module):
         self.mlp.reset_parameters()
 
     def forward(self, batch: GraphBatch) -> KernelValues:
-        attributes = None if self.edge_encoder is None else self.edge_encoder(batch.edge_features)
-        pair_features = self.stem(batch.pairs, batch.degree, batch.edge_row, attributes)
+        edges = None if self.edge_encoder is None else Edges(batch.edge_row, self.edge_encoder(batch.edge_features))
+        pair_features = self.stem(batch.pairs, batch.degree, edges)
         (values,) = self.mlp(pair_features, batch.pairs)
         return values
 

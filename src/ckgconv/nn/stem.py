@@ -10,7 +10,7 @@ Legend: N nodes, E edges, R rows (P stored pairs, then zero rows), C coordinate 
 """
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,13 @@ from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.pairs import Encoding
 
 Combine = Literal["sum", "concatenate"]
+
+
+class Edges(NamedTuple):
+    """Embedded attributes of edges, and the rows of pairs on which they lie; those of parallel edges add up."""
+
+    row: Tensor  # [E]
+    attributes: Tensor  # [E, D]
 
 
 class NodeStem(nn.Module):
@@ -54,6 +61,8 @@ class PairStem(nn.Module):
         initial_scale: where γ of the coordinates starts.
         inject_degree: whether degrees are injected into the coordinates (Eq. 8).
         position_channels: coordinates per node of superpixel graphs, 0 for none.
+
+    Shapes: `Pairs`, degree [N], `Edges` or None, positions [N, 2] or None → [R, D].
     """
 
     def __init__(
@@ -86,19 +95,13 @@ class PairStem(nn.Module):
         self.norm.reset_parameters()
 
     def forward(
-        self,
-        pairs: Pairs,
-        degree: Tensor,
-        edge_row: Tensor | None = None,
-        edge_attributes: Tensor | None = None,
-        position: Tensor | None = None,
+        self, pairs: Pairs, degree: Tensor, edges: Edges | None = None, position: Tensor | None = None
     ) -> Tensor:
-        """edge_row [E] and embedded edge_attributes [E, D] lie on real edges; those of parallel edges add up."""
         rows = pairs.coordinates.shape[0]
-        if edge_row is None or edge_attributes is None:
+        if edges is None:
             attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
         else:
-            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
+            attributes = on_edges(edges.row, edges.attributes.to(degree.dtype), rows)
         features = self.mix(attributes, self.encoder(pairs, degree))
         if self.position is not None and position is not None:
             features = features + self.position(position, pairs)

@@ -22,6 +22,47 @@ TINY = tl.constexpr(1e-30)
 AT_ONCE = tl.constexpr(64)  # parts that are read together: more would not fit into registers
 
 
+def tanh_argument(n: str) -> str:
+    """PTX for p = c₀ m + c₁ m³ + c₂ m⁵, with m = n clamped to ±6 and s = m²; two float16 values per register."""
+    return f"""
+        mov.b32 low, 0xC600C600;
+        mov.b32 high, 0x46004600;
+        mov.b32 c0, 0x3A613A61;
+        mov.b32 c1, 0x28BD28BD;
+        mov.b32 c2, 0x8DC48DC4;
+        max.f16x2 m, {n}, low;
+        min.f16x2 m, m, high;
+        mul.f16x2 s, m, m;
+        fma.rn.f16x2 p, s, c2, c1;
+        fma.rn.f16x2 p, p, s, c0;
+        mul.f16x2 p, p, m;"""
+
+
+TWICE_GELU = tl.constexpr(f"""{{
+        .reg .b32 m, s, p, low, high, c0, c1, c2;{tanh_argument("$1")}
+        tanh.approx.f16x2 p, p;
+        fma.rn.f16x2 $0, $1, p, $1;
+        }}""")
+# With t = tanh p: Φ = c = ½ + ½ t, GELU' = c + (1 - t) n c p' with p' = c₀ + d₁ s + d₂ s² = c₀ + 3 c₁ m² + 5 c₂ m⁴.
+GELU_AND_SLOPE = tl.constexpr(f"""{{
+        .reg .b32 n, m, s, p, t, c, low, high, c0, c1, c2, d1, d2, half, one, less;{tanh_argument("$2")}
+        mov.b32 d1, 0x2F1B2F1B;
+        mov.b32 d2, 0x97359735;
+        mov.b32 half, 0x38003800;
+        mov.b32 one, 0x3C003C00;
+        mov.b32 less, 0xBC00BC00;
+        tanh.approx.f16x2 t, p;
+        fma.rn.f16x2 p, s, d2, d1;
+        fma.rn.f16x2 p, p, s, c0;
+        fma.rn.f16x2 c, t, half, half;
+        mul.f16x2 n, $2, c;
+        fma.rn.f16x2 t, t, less, one;
+        mul.f16x2 t, t, n;
+        fma.rn.f16x2 $1, t, p, c;
+        mov.b32 $0, n;
+        }}""")
+
+
 @triton.jit
 def wait_for_last(EARLY: tl.constexpr):
     """From here on everything that launches before this one have written is seen, and the next one may begin.
@@ -41,6 +82,21 @@ def group_start(group, stride):
     So groups begin at 16 bytes' multiples, which the compiler cannot know.
     """
     return tl.multiple_of(tl.cast(group, tl.int64) * stride, 8)
+
+
+@triton.jit
+def row_cells(row, real, columns, PITCH: tl.constexpr):
+    """[ROWS, COLUMNS] offsets of the entries of some rows that lie PITCH apart, and which of them exist."""
+    return row[:, None] * PITCH + columns[None, :], real[:, None] & (columns < PITCH)[None, :]
+
+
+@triton.jit
+def row_tile(start, rows, columns, PITCH: tl.constexpr, ROWS: tl.constexpr):
+    """Rows of the tile from `start` on, which of them exist, and their `row_cells`."""
+    row = start + tl.arange(0, ROWS)
+    real = row < rows
+    place, inside = row_cells(row, real, columns, PITCH)
+    return row, real, place, inside
 
 
 @triton.jit
@@ -85,73 +141,19 @@ def saturated(values):
 
 @triton.jit
 def twice_gelu(n):
-    """2 GELU(n) = n (1 + tanh(…)) of float16, |n| < 2¹⁵; the half, put elsewhere, is one multiplication less."""
-    return tl.inline_asm_elementwise(
-        """{
-        .reg .b32 m, s, p, low, high, c0, c1, c2;
-        mov.b32 low, 0xC600C600;
-        mov.b32 high, 0x46004600;
-        mov.b32 c0, 0x3A613A61;
-        mov.b32 c1, 0x28BD28BD;
-        mov.b32 c2, 0x8DC48DC4;
-        max.f16x2 m, $1, low;
-        min.f16x2 m, m, high;
-        mul.f16x2 s, m, m;
-        fma.rn.f16x2 p, s, c2, c1;
-        fma.rn.f16x2 p, p, s, c0;
-        mul.f16x2 p, p, m;
-        tanh.approx.f16x2 p, p;
-        fma.rn.f16x2 $0, $1, p, $1;
-        }""",
-        "=r,r",
-        [n],
-        dtype=tl.float16,
-        is_pure=True,
-        pack=2,
-    )
+    """2 GELU(n) = n (1 + tanh(…)) of float16, |n| < 2¹⁵; the caller's matrix absorbs the ½: one multiplication less."""
+    return tl.inline_asm_elementwise(TWICE_GELU, "=r,r", [n], dtype=tl.float16, is_pure=True, pack=2)
 
 
 @triton.jit
-def half_gelu_and_slope(n, beside):
+def half_gelu_and_slope(n, layout):
     """GELU(n) and GELU'(n) of float16.
 
-    The instructions name `beside` without reading it: n is then computed once, in the threads that hold `beside`, where
+    `layout` is an operand that no instruction reads: n is then computed once, in the threads that hold `layout`, where
     the compiler would otherwise compute it twice, for two distributions over threads.
     """
     return tl.inline_asm_elementwise(
-        """{
-        .reg .b32 n, m, s, p, t, c, low, high, c0, c1, c2, d1, d2, half, one, less;
-        mov.b32 low, 0xC600C600;
-        mov.b32 high, 0x46004600;
-        mov.b32 c0, 0x3A613A61;
-        mov.b32 c1, 0x28BD28BD;
-        mov.b32 c2, 0x8DC48DC4;
-        mov.b32 d1, 0x2F1B2F1B;
-        mov.b32 d2, 0x97359735;
-        mov.b32 half, 0x38003800;
-        mov.b32 one, 0x3C003C00;
-        mov.b32 less, 0xBC00BC00;
-        max.f16x2 m, $2, low;
-        min.f16x2 m, m, high;
-        mul.f16x2 s, m, m;
-        fma.rn.f16x2 p, s, c2, c1;
-        fma.rn.f16x2 p, p, s, c0;
-        mul.f16x2 p, p, m;
-        tanh.approx.f16x2 t, p;
-        fma.rn.f16x2 p, s, d2, d1;
-        fma.rn.f16x2 p, p, s, c0;
-        fma.rn.f16x2 c, t, half, half;
-        mul.f16x2 n, $2, c;
-        fma.rn.f16x2 t, t, less, one;
-        mul.f16x2 t, t, n;
-        fma.rn.f16x2 $1, t, p, c;
-        mov.b32 $0, n;
-        }""",
-        "=r,=r,r,f,f",
-        [n, beside],
-        dtype=(tl.float16, tl.float16),
-        is_pure=True,
-        pack=2,
+        GELU_AND_SLOPE, "=r,=r,r,f,f", [n, layout], dtype=(tl.float16, tl.float16), is_pure=True, pack=2
     )
 
 
@@ -171,6 +173,19 @@ def merge_moments(total, mean, squares, more, more_mean, more_squares):
     share = more / tl.maximum(both, TINY)
     offset = more_mean - mean
     return both, mean + offset * share, squares + more_squares + offset * offset * total * share
+
+
+@triton.jit
+def no_moments(CHANNELS: tl.constexpr):
+    """W, μ and M₂ of no rows."""
+    return 0.0, tl.zeros([CHANNELS], tl.float32), tl.zeros([CHANNELS], tl.float32)
+
+
+@triton.jit
+def merge_tile(total, mean, squares, values, weight):
+    """Moments of a set of rows and of a tile [R, D] with weights [R] together."""
+    more, more_mean, more_squares = tile_moments(values, weight)
+    return merge_moments(total, mean, squares, more, more_mean, more_squares)
 
 
 @triton.jit
@@ -272,6 +287,13 @@ def read_sums(sums, count, stride, channels, columns, PARTS: tl.constexpr):
         place = part.to(tl.int64)[:, None] * stride + columns[None, :]
         total += tl.load(sums + place, mask=inside, other=0.0)
     return tl.sum(total, axis=0)
+
+
+@triton.jit
+def write_two_sums(sums, channels, columns, first, second):
+    """One part of two sums [channels], one behind the other, as `read_sums` reads them."""
+    tl.store(sums + columns, first, mask=columns < channels)
+    tl.store(sums + channels + columns, second, mask=columns < channels)
 
 
 @triton.jit

@@ -9,7 +9,7 @@ from on_device import DEVICE, needs_triton, relative
 from torch import nn
 
 from ckgconv.nn.encoders import ConstantEncoder, LinearEncoder
-from ckgconv.nn.stem import NodeStem, PairStem
+from ckgconv.nn.stem import Edges, NodeStem, PairStem
 from ckgconv.pairs import Encoding
 
 pytestmark = needs_triton
@@ -101,9 +101,9 @@ def test_factors_of_edge_attributes_give_the_same_features(kind):
     row, raw, position = torch.tensor([3, 3, 7]), torch.randn(3, 2).double(), torch.rand(6, 2).double()
     degree = graphs.degree(torch.float64)
     parameters, pulled = [*encoder.parameters(), *stem.parameters()], torch.randn(36, 4).double()
-    expected = stem(pairs, degree, row, encoder(raw, 3), position)
+    expected = stem(pairs, degree, Edges(row, encoder(raw, 3)), position)
     stem.__class__ = FusedPairStem
-    found = stem(pairs, degree, row, factored(encoder, raw, 3, IN_ORDER), position)
+    found = stem(pairs, degree, factored(encoder, raw, row, IN_ORDER), position)
     torch.testing.assert_close(found, expected)
     wanted = torch.autograd.grad((expected * pulled).sum(), parameters)
     for mine, theirs in zip(torch.autograd.grad((found * pulled).sum(), parameters), wanted, strict=True):

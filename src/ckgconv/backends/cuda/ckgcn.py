@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.backends.cuda.attributes import Listed, Projected, embedded, factored
+from ckgconv.backends.cuda.attributes import AnyEdges, embedded, factored
 from ckgconv.backends.cuda.kernel import FusedKernel, only_real
 from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists
@@ -54,9 +54,8 @@ class FusedCKGCN(ScheduledModel, CKGCN):
             begin = schedule.point()
             with schedule.side_stream():
                 seeds = draw_seeds(batch.degree.device, 2) if self.training else None
-            e, part = self.pair_stem.with_moments(
-                batch.pairs, batch.degree, batch.edge_row, self._edge_factors(batch, schedule), batch.position, schedule
-            )
+            edges = self._edge_factors(batch, schedule)
+            e, part = self.pair_stem.with_moments(batch.pairs, batch.degree, edges, batch.position, schedule)
             if part is None:
                 schedule.join()  # for the seeds; a fused stem has joined
             # Concurrent with all of this and with the kernels of all layers; joined where blocks begin.
@@ -69,14 +68,11 @@ class FusedCKGCN(ScheduledModel, CKGCN):
         attributes = embedded(self.node_encoder, batch.node_features, schedule)
         return self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled, schedule)
 
-    def _edge_factors(self, batch: GraphBatch, schedule: InOrder) -> Tensor | Projected | Listed | None:
+    def _edge_factors(self, batch: GraphBatch, schedule: InOrder) -> AnyEdges | None:
         """Embedded attributes of edges; their factors where the scatter onto pairs may precede the projection."""
-        edges = batch.edge_row.shape[0]
-        if self.edge_encoder is None:
-            return None
-        if self.recipe.combine != "sum":
-            return self.edge_encoder(batch.edge_features, edges)
-        return factored(self.edge_encoder, batch.edge_features, edges, schedule)
+        if self.edge_encoder is None or self.recipe.combine != "sum":
+            return self._edges(batch)
+        return factored(self.edge_encoder, batch.edge_features, batch.edge_row, schedule)
 
     def _run_blocks(
         self,

@@ -30,18 +30,13 @@ class FusedKernel(Kernel):
     def forward(self, pair_features: Tensor, pairs: Pairs) -> Iterable[KernelValues]:
         if kernel_reason(self, pair_features) is not None:
             return super().forward(pair_features, pairs)
-        layers = only_real(self.all_layers(pair_features, pairs), pairs).unbind(0)
+        layers = only_real(self.all_layers(pair_features, pairs, None, None, IN_ORDER), pairs).unbind(0)
         # Dropout of unconstrained values is part of the pass.
         finish = split_rows if self.constraint == "none" else self.constrain
         return tuple(finish(psi, pairs) for psi in layers)
 
     def all_layers(
-        self,
-        pair_features: Tensor,
-        pairs: Pairs,
-        part: Tensor | None = None,
-        seed: Tensor | None = None,
-        schedule: InOrder = IN_ORDER,
+        self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, schedule: InOrder
     ) -> Tensor:
         """ψ [L, R, C] of all layers before its constraint; rows of padding are not written.
 

@@ -16,19 +16,20 @@ import triton
 import triton.language as tl
 
 from ckgconv.backends.cuda.node_pass.norm import read_norm
-from ckgconv.ops.tiles import (
-    gelu,
-    kept,
-    merge_moments,
-    tile_moments,
-    wait_for_last,
-    write_parts,
-)
+from ckgconv.ops.tiles import gelu, kept, merge_tile, no_moments, row_cells, row_tile, wait_for_last, write_parts
 
 
 @triton.jit
 def dropped(values, seed, rows, level, factor, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     return tl.where(kept(seed, rows, level, ROWS, COLUMNS), values * factor, 0.0)
+
+
+@triton.jit
+def residual_sum(out, residual, seed, draw, node, level, factor, DROP: tl.constexpr):
+    """residual + drop(out) of a tile of nodes."""
+    if DROP:
+        out = dropped(out, tl.load(seed) + draw, node, level, factor, out.shape[0], out.shape[1])
+    return out + residual
 
 
 @triton.jit
@@ -104,9 +105,7 @@ def forward_convolution(
     first, second, matrix, added = projection(theta1, theta2, linear, bias, columns, D)
     slope = tl.zeros([BLOCK_D], tl.float32)
     moved = tl.zeros([BLOCK_D], tl.float32)
-    total_t = 0.0
-    mean_t = tl.zeros([BLOCK_D], tl.float32)
-    squares_t = tl.zeros([BLOCK_D], tl.float32)
+    total_t, mean_t, squares_t = no_moments(BLOCK_D)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
@@ -119,8 +118,7 @@ def forward_convolution(
         kernel = kernel_rows(psi, begin[:, None] + place[None, :], place[None, :] < length[:, None], columns, PITCH)
         wait_for_last(EARLY)
         values = node_rows(v, other, place[None, :] < length[:, None], columns, D)
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
+        target, inside = row_cells(node, real, columns, D)
         own = tl.load(v + target, mask=inside, other=0.0)
         if NORM:
             if start == split * BLOCK_N:
@@ -138,13 +136,11 @@ def forward_convolution(
         tl.store(y + target, summed, mask=inside)
         scaled = summed * (first[None, :] + root[:, None] * second[None, :])
         out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
-        if DROP:
-            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        out += own
+        out = residual_sum(out, own, seed, draw, node, level, factor, DROP)
         tl.store(t + target, out, mask=inside)
         if TRACK:
-            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
-            total_t, mean_t, squares_t = merge_moments(total_t, mean_t, squares_t, more, more_mean, more_squares)
+            values = tl.where(inside, out, 0.0)
+            total_t, mean_t, squares_t = merge_tile(total_t, mean_t, squares_t, values, real.to(tl.float32))
     wait_for_last(EARLY)
     if TRACK:
         write_parts(t_parts + split * D, splits * D, D, columns, total_t, mean_t, squares_t)
@@ -170,9 +166,8 @@ def forward_ffn(
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
-    real_column = columns < D
-    offset = tl.load(shift + columns, mask=real_column, other=0.0)
-    added = tl.load(bias_out + columns, mask=real_column, other=0.0)
+    offset = tl.load(shift + columns, mask=columns < D, other=0.0)
+    added = tl.load(bias_out + columns, mask=columns < D, other=0.0)
     inner = tl.arange(0, BLOCK_H)
     # Both matrices at once fit on every chip, unless they are taken apart into three products of tf32.
     AHEAD: tl.constexpr = H <= BLOCK_H and PRECISION == "tf32"
@@ -181,14 +176,9 @@ def forward_ffn(
     mean = tl.zeros([BLOCK_D], tl.float32)
     slope = tl.zeros([BLOCK_D], tl.float32)
     wait_for_last(EARLY)
-    total_v = 0.0
-    mean_v = tl.zeros([BLOCK_D], tl.float32)
-    squares_v = tl.zeros([BLOCK_D], tl.float32)
+    total_v, mean_v, squares_v = no_moments(BLOCK_D)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        real = node < nodes
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
+        node, real, target, inside = row_tile(start, nodes, columns, D, BLOCK_N)
         values = tl.load(t + target, mask=inside, other=0.0)
         if start == split * BLOCK_N:
             mean, slope = read_norm(
@@ -205,12 +195,10 @@ def forward_ffn(
             n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
             out = tl.dot(gelu(n), matrix_out, out, input_precision=PRECISION)
         out += added[None, :]
-        if DROP:
-            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        out += u
+        out = residual_sum(out, u, seed, draw, node, level, factor, DROP)
         tl.store(v + target, out, mask=inside)
         if TRACK:
-            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
-            total_v, mean_v, squares_v = merge_moments(total_v, mean_v, squares_v, more, more_mean, more_squares)
+            values = tl.where(inside, out, 0.0)
+            total_v, mean_v, squares_v = merge_tile(total_v, mean_v, squares_v, values, real.to(tl.float32))
     if TRACK:
         write_parts(v_parts + split * D, splits * D, D, columns, total_v, mean_v, squares_v)

@@ -10,7 +10,7 @@ Legend: N nodes, D width, S parts (programs).
 import triton
 import triton.language as tl
 
-from ckgconv.ops.tiles import read_parts, read_plain_parts, track, write_moments, write_parts
+from ckgconv.ops.tiles import read_parts, read_plain_parts, row_cells, track, write_moments, write_parts
 
 
 @triton.jit
@@ -69,8 +69,7 @@ def apply_norm(
             write_parts(x_part, D, D, columns, total, offset, total * variance * slope * slope)
     for start in range(tl.program_id(0) * BLOCK_N, N, tl.num_programs(0) * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
-        target = node[:, None] * D + columns[None, :]
-        inside = (node < nodes)[:, None] & (columns < D)[None, :]
+        target, inside = row_cells(node, node < nodes, columns, D)
         values = tl.load(v + target, mask=inside, other=0.0)
         values = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
         tl.store(x + target, values, mask=(node < N)[:, None] & (columns < D)[None, :])

@@ -17,7 +17,7 @@ Legend: L groups, R rows, K channels in, D channels out, S parts.
 import triton
 import triton.language as tl
 
-from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, row_weights
+from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, normalised, row_weights
 from ckgconv.ops.tiles import (
     TINY,
     gelu_and_slope,
@@ -26,7 +26,6 @@ from ckgconv.ops.tiles import (
     read_moments,
     read_sums,
     rounded_norm,
-    saturated,
 )
 
 
@@ -40,12 +39,16 @@ def backward_stage(
     FIRST: tl.constexpr, JOIN: tl.constexpr, DROP: tl.constexpr, SPARES: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
+    """Gradients of one group from every `splits`-th tile of rows.
+
+    PLAIN: the bias has no gradient. CLEAR: padding gets zeros. FIRST, JOIN: γρ g + G₁ is written in place of g.
+    """
+    storage = g.dtype.element_ty
+    LOW: tl.constexpr = storage != tl.float32
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
     rows = tl.load(filled).to(tl.int32)
     inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
-    storage = g.dtype.element_ty
-    LOW: tl.constexpr = storage != tl.float32
     if THROUGH_NORM:
         total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
         root_y = 1.0 / tl.sqrt(variance_y + epsilon)
@@ -107,12 +110,7 @@ def backward_stage(
         place = row[:, None] * K_PITCH + inner[None, :]
         there = real[:, None] & (inner < K_PITCH)[None, :]
         values = tl.load(x + place, mask=there, other=0.0)
-        if x.dtype.element_ty == tl.float16:
-            active = values * slope16[None, :] + moved16[None, :]
-        else:
-            active = values * slope_x[None, :] + moved[None, :]
-            if LOW:
-                active = saturated(active)
+        active = normalised(values, slope_x, moved, slope16, moved16, LOW)
         back = tl.dot(pulled, matrix, input_precision=PRECISION)
         if ACT:
             active, slope = half_gelu_and_slope(active, back) if LOW else gelu_and_slope(active)

@@ -10,7 +10,7 @@ Legend: L groups, R rows, K channels in, D channels out, S parts.
 import triton
 import triton.language as tl
 
-from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, row_weights
+from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, normalised, row_weights
 from ckgconv.ops.tiles import (
     TINY,
     gelu,
@@ -34,6 +34,7 @@ def forward_stage(
     DROP: tl.constexpr, SPARES: tl.constexpr, GIVEN: tl.constexpr, TRACK: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
+    """y of one group and every `splits`-th tile of rows; the first program of a group also writes the moments of x."""
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
     rows = tl.load(filled).to(tl.int32)
@@ -82,12 +83,7 @@ def forward_stage(
         real = row < rows
         place = row[:, None] * K_PITCH + inner[None, :]
         values = tl.load(x + place, mask=real[:, None] & (inner < K_PITCH)[None, :], other=0.0)
-        if x.dtype.element_ty == tl.float16:
-            active = values * slope16[None, :] + moved16[None, :]
-        else:
-            active = values * slope[None, :] + moved[None, :]
-            if LOW:
-                active = saturated(active)
+        active = normalised(values, slope, moved, slope16, moved16, LOW)
         if ACT:
             active = twice_gelu(active) if LOW else gelu(active)
         out = tl.dot(active, matrix, input_precision=PRECISION) + offset[None, :]

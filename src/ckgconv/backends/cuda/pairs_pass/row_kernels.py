@@ -21,9 +21,11 @@ from ckgconv.ops.tiles import (
     TINY,
     group_start,
     kept,
-    merge_moments,
+    merge_tile,
+    no_moments,
     read_moments,
-    tile_moments,
+    row_cells,
+    saturated,
     write_parts,
 )
 
@@ -35,6 +37,16 @@ def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
         return tl.load(row_weight + row, mask=real, other=0.0).to(tl.float32)
     else:
         return real.to(tl.float32)
+
+
+@triton.jit
+def normalised(values, slope, moved, slope16, moved16, LOW: tl.constexpr):
+    """slope x + moved of a tile, in float16 where storage is LOW; x of float16 is scaled in float16 as well."""
+    if values.dtype == tl.float16:
+        return values * slope16[None, :] + moved16[None, :]
+    else:
+        normal = values * slope[None, :] + moved[None, :]
+        return saturated(normal) if LOW else normal
 
 
 @triton.jit
@@ -62,17 +74,14 @@ def row_moments(
     split = tl.program_id(0)
     rows = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_K)
-    total = 0.0
-    mean = tl.zeros([BLOCK_K], tl.float32)
-    squares = tl.zeros([BLOCK_K], tl.float32)
+    total, mean, squares = no_moments(BLOCK_K)
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
         weight = row_weights(row_weight, row, real, WEIGHTED)
-        place = row[:, None] * PITCH + columns[None, :]
-        values = tl.load(x + place, mask=real[:, None] & (columns < PITCH)[None, :], other=0.0).to(tl.float32)
-        more, more_mean, more_squares = tile_moments(values, weight)
-        total, mean, squares = merge_moments(total, mean, squares, more, more_mean, more_squares)
+        place, there = row_cells(row, real, columns, PITCH)
+        values = tl.load(x + place, mask=there, other=0.0).to(tl.float32)
+        total, mean, squares = merge_tile(total, mean, squares, values, weight)
     write_parts(parts + split * K, splits * K, K, columns, total, mean, squares)
 
 
@@ -86,8 +95,7 @@ def input_gradient(
     rows = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_K)
     row = tile * BLOCK_R + tl.arange(0, BLOCK_R)
-    place = row[:, None] * PITCH + columns[None, :]
-    there = (row < rows)[:, None] & (columns < PITCH)[None, :]
+    place, there = row_cells(row, row < rows, columns, PITCH)
     passed = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     sum_g = tl.zeros([BLOCK_K], tl.float32)
     sum_gx = tl.zeros([BLOCK_K], tl.float32)
