@@ -2,7 +2,7 @@
 
     h⁰ = node stem(attributes, diagonal of P)
     e⁰ = pair stem(P, edge attributes)
-    ψˡ = kernel l (e⁰)                     of all layers, since no kernel sees node features
+    ψˡ = kernel l (e⁰)                     of all layers at once, since no kernel depends on node features
     hˡ = block l (hˡ⁻¹, ψˡ),  l = 1 … L
     ŷ  = head(pool(hᴸ))
 
@@ -31,8 +31,8 @@ class CKGCN(GraphModel):
 
     Args:
         recipe: encoders, widths, kernel, support and head.
-        kernels: modules of the user's own in place of the recipe's kernel, one per block, each from pair features
-            [R, D] to [R, D].
+        kernels: custom modules instead of the recipe's kernel, one per block, each from pair features [R, D] to
+            [R, D].
 
     Shapes: PyG `Data` or `Batch`, or a prepared `GraphBatch` → [G, T], or [N, T] where the head does not pool.
 
@@ -87,7 +87,7 @@ class CKGCN(GraphModel):
 
     @property
     def pair_traffic(self) -> int:
-        """Of the tensors [L, R, D] of the kernels: forward, convolution, backward."""
+        """Those of the tensors [L, R, D] of the kernels: forward, convolution, backward."""
         blocks = self.recipe.kernel.blocks
         stages = 2 * blocks + 1
         forward = stages + (stages - 1) + max(blocks - 1, 0)  # outputs, inputs but the shared first, residuals likewise

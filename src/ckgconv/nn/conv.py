@@ -31,7 +31,7 @@ class KernelConvolution(nn.Module):
     """Convolves node features with given kernel values, scales by degree and projects.
 
     Args:
-        channels: how channels of ψ meet channels of x: depthwise, grouped or multi-head.
+        channels: how channels of ψ combine with channels of x: depthwise, grouped or multi-head.
         out_channels: of the projection W, b.
         degree_scaler: whether Eq. 7 follows the convolution.
 
@@ -60,7 +60,7 @@ class KernelConvolution(nn.Module):
 
 
 class ConvOptions(TypedDict, total=False):
-    """What a layer may be told besides its channels, coordinates and support."""
+    """Options of a layer other than its channels, coordinates and support."""
 
     kernel_blocks: int
     kernel_width: int | None
@@ -106,8 +106,8 @@ class CKGConv(nn.Module):
         pe: pseudo-coordinates, "rrwp", "spd", "rd", "pair_rwse", "heat" or another name of `COORDINATES`.
         steps: random-walk steps ("rrwp": I, M … M^steps); largest distance for "spd"; times for "heat"; unused by "rd".
         support: "global", "sparse_global" (the same numbers without forming n² pairs; "rrwp" only), or k hops.
-        edge_dim: width of `edge_attr`, None where edges carry none.
-        kernel: any module from coordinates [P, C] to `kernel_channels` [P, ·], in place of the MLP kernel. It
+        edge_dim: width of `edge_attr`, None where edges have none.
+        kernel: any module from coordinates [P, C] to `kernel_channels` [P, ·], instead of the MLP kernel. It
             receives the rescaled coordinates, followed by the edge attributes where `edge_dim` is given; a distance
             is one column (-1: unreachable by "spd", infinite by "rd").
         kernel_blocks: residual MLP blocks of ψ, 0 for a linear kernel.
@@ -194,7 +194,7 @@ class CKGConv(nn.Module):
         """Args:
         x: [N, in_channels].
         edge_index: [2, E]; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
-        pairs: precomputed support with its coordinates (`ckgconv.pairs`), in place of the layer's own.
+        pairs: precomputed support with its coordinates (`ckgconv.pairs`), instead of the layer's own.
         """
         graph_batch = self.prepare(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
         psi = self.kernel(graph_batch)
@@ -261,7 +261,7 @@ class GivenKernel(nn.Module):
         self.channels = channels
         self.couples_rows = any(isinstance(part, BATCH_NORMS) for part in module.modules())
         if encoding.support == "sparse_global":
-            self._check_alone()
+            self._check_row_by_row()
         self.rescales = encoding.coordinate.rescaled
         self.injection = DegreeInjection(encoding.channels) if inject_degree else None
         self.module = module
@@ -277,7 +277,7 @@ class GivenKernel(nn.Module):
     def forward(self, batch: GraphBatch) -> KernelValues:
         pairs = batch.pairs
         if pairs.has_zero_rows:
-            self._check_alone()
+            self._check_row_by_row()
         coordinates = rescaled(pairs) if self.rescales else pairs.coordinates.to(batch.degree.dtype)
         coordinates = coordinates.view(coordinates.shape[0], -1)
         if self.injection is not None:
@@ -291,16 +291,16 @@ class GivenKernel(nn.Module):
         check_shape("The kernel's result", psi, (rows, self.channels), "return one row per pair, kernel_channels wide.")
         return split_rows(psi, pairs)
 
-    def _check_alone(self) -> None:
+    def _check_row_by_row(self) -> None:
         require(
             not self.couples_rows,
-            "The given kernel takes batch statistics, which a zero row of a sparse global support would distort: "
-            "use support 'global', or a kernel that treats each pair alone.",
+            "The given kernel uses batch statistics, which a zero row of a sparse global support would distort: "
+            "use support 'global', or a kernel that treats each pair separately.",
         )
 
 
 def _known(options: ConvOptions) -> ConvOptions:
-    """The options, refused where one has a name that no option has."""
+    """The options, after a check that all their names exist."""
     for name in options:
         require(name in DEFAULTS, f"CKGConv has no option {name!r}: {nearest(name, list(DEFAULTS))}")
     return options
@@ -317,14 +317,14 @@ def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> 
 
 
 def sender_lists(pairs: Pairs) -> SenderLists | None:
-    """The order by senders, where the batch brings it along."""
+    """The order by senders, where the batch includes it."""
     if pairs.sender_ptr is None or pairs.sender_rows is None or pairs.sender_receiver is None:
         return None
     return SenderLists(pairs.sender_ptr, pairs.sender_rows, pairs.sender_receiver)
 
 
 def channel_rule(in_channels: int, out_channels: int, groups: int | None, heads: int | None) -> Channels:
-    """Depthwise unless groups or heads are named."""
+    """Depthwise unless groups or heads are given."""
     require(groups is None or heads is None, "Both groups and heads were given: choose one of them.")
     if groups is not None:
         return Grouped(in_channels, out_channels, groups)

@@ -58,7 +58,7 @@ class PairStem(nn.Module):
         encoding: which coordinates.
         width: D.
         combine: "sum" or "concatenate".
-        initial_scale: where γ of the coordinates starts.
+        initial_scale: initial value of γ of the coordinates.
         inject_degree: whether degrees are injected into the coordinates (Eq. 8).
         position_channels: coordinates per node of superpixel graphs, 0 for none.
 
@@ -127,14 +127,14 @@ class PairPosition(nn.Module):
         nn.init.xavier_normal_(self.receiver.weight)
 
     def forward(self, position: Tensor, pairs: Pairs) -> Tensor:
-        # Positions are gathered before they are projected: they need no gradient, so no sum over pairs comes back.
+        # Gathered before the projection: positions need no gradient, so the backward pass has no sum over pairs.
         return self.sender(position[pairs.sender]) + self.receiver(position[pairs.receiver])
 
 
 class Mix(nn.Module):
     """a + FC(p), or FC([a ‖ p]): attributes a [R, D] and encoding p [R, C] → [R, D].
 
-    Where the encoding is a learned feature already (`embedded`), the sum needs no projection.
+    Where the encoding is already a learned feature (`embedded`), the sum needs no projection.
     """
 
     def __init__(self, width: int, channels: int, combine: Combine, embedded: bool = False) -> None:

@@ -1,14 +1,14 @@
-"""Pieces that the Triton kernels share: GELU, moments of a batch, dropout.
+"""Functions that the Triton kernels share: GELU, moments of a batch, dropout.
 
     GELU(n) = n Φ(n)        GELU'(n) = Φ(n) + n φ(n)
 
 For float32 values Φ is the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a
-float32 sum; φ and Φ share one exponential. Where storage is of 16 bits, Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵))
-by the hardware's tanh, with coefficients fitted to Φ, in float16 arithmetic, two values in an instruction: the error in
-GELU of normally distributed n is 2.5·10⁻⁴ (root of the mean square), a quarter of what rounding to bfloat16 adds. A
-stage of the pairs pass is bound by such instructions. Beyond ±6, where Φ is 0 or 1, the polynomial stops.
+float32 sum; φ and Φ share one exponential. For 16-bit storage Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵)), with
+coefficients fitted to Φ, the hardware's tanh and float16 arithmetic, two values per instruction: the root mean square
+error in GELU of normally distributed n is 2.5·10⁻⁴, a quarter of what rounding to bfloat16 adds. The throughput of
+these instructions limits a stage of the pairs pass. n is clamped to ±6, where Φ is 0 or 1.
 
-Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and are merged without cancellation:
+Moments are passed on as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and merged without cancellation:
 μ = c + Σ W_s (μ_s - c) / W, M₂ = Σ M₂_s + W_s (μ_s - c)² - W (μ - c)², with c the mean of the first part.
 """
 
@@ -19,7 +19,7 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 TINY = tl.constexpr(1e-30)
-AT_ONCE = tl.constexpr(64)  # parts that are read together: more would not fit into registers
+AT_ONCE = tl.constexpr(64)  # parts that are read in one tile: more would not fit into registers
 
 
 def tanh_argument(n: str) -> str:
@@ -65,10 +65,10 @@ GELU_AND_SLOPE = tl.constexpr(f"""{{
 
 @triton.jit
 def wait_for_last(EARLY: tl.constexpr):
-    """From here on everything that launches before this one have written is seen, and the next one may begin.
+    """Wait until everything written by earlier launches is visible, then let the next launch start.
 
-    Not before: launches that wait in a row would take the places of those beside them. Every program of every launch
-    that begins early calls this: else its end would not mean that those before it have ended.
+    Not earlier: waiting launches would occupy SMs that concurrent ones could use. Every program of a launch that starts
+    early must call this: otherwise the end of that launch would not imply the end of those before it.
     """
     if EARLY:
         gdc_wait()
@@ -77,9 +77,9 @@ def wait_for_last(EARLY: tl.constexpr):
 
 @triton.jit
 def group_start(group, stride):
-    """Where a group begins; `stride` is a multiple of 8 entries, as rows lie `pitch` apart, or 0.
+    """First entry of a group; `stride` is 0 or a multiple of 8 entries, since rows lie `pitch` apart.
 
-    So groups begin at 16 bytes' multiples, which the compiler cannot know.
+    Tells the compiler that groups are aligned to 16 bytes, which it cannot infer.
     """
     return tl.multiple_of(tl.cast(group, tl.int64) * stride, 8)
 
@@ -126,14 +126,14 @@ def gelu_and_slope(n):
 
 @triton.jit
 def rounded_norm(slope, beta, mean):
-    """Slope and offset of a norm in float16; the offset is that of the rounded slope, so that the mean stays put."""
+    """Slope and offset of a norm in float16; the offset belongs to the rounded slope, so that the mean is unchanged."""
     rounded = slope.to(tl.float16)
     return rounded, (beta - mean * rounded.to(tl.float32)).to(tl.float16)
 
 
 @triton.jit
 def saturated(values):
-    """float32 as float16, ±65504 at most."""
+    """float32 → float16, clamped to ±65504."""
     return tl.inline_asm_elementwise(
         "cvt.rn.satfinite.f16x2.f32 $0, $2, $1;", "=r,f,f", [values], dtype=tl.float16, is_pure=True, pack=2
     )
@@ -211,7 +211,7 @@ def read_parts(parts, plane, count, channels, columns, PARTS: tl.constexpr):
 
 @triton.jit
 def read_plain_parts(parts, plane, count, rows, channels, columns, PARTS: tl.constexpr, ROWS: tl.constexpr):
-    """The same where every row counts once: part s has every count-th tile of ROWS rows, so W need not be read."""
+    """The same where every row counts once: part s holds every count-th tile of ROWS rows, so W need not be read."""
     centre = tl.load(parts + plane + columns, mask=columns < channels, other=0.0)
     whole = rows // ROWS
     firsts = tl.zeros([AT_ONCE, columns.shape[0]], tl.float32)
@@ -298,7 +298,7 @@ def write_two_sums(sums, channels, columns, first, second):
 
 @triton.jit
 def scrambled(x):
-    """A bijection of 32 bits in which every bit of x moves every bit of the result: two multiplications."""
+    """A bijection of 32 bits in which every bit of x affects every bit of the result: two multiplications."""
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
     return x ^ (x >> 16)
@@ -306,10 +306,10 @@ def scrambled(x):
 
 @triton.jit
 def kept(seed, rows, threshold, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """[ROWS, COLUMNS] whether an entry is kept: a hash of its place under two keys that follow from the seed.
+    """[ROWS, COLUMNS] whether an entry is kept: a hash of its index under two keys derived from the seed.
 
-    Recomputed in the backward pass from the same numbers. Philox would serve eight entries with one call, but they
-    belong to other threads: exchanging them took 23 instructions and four barriers per entry, the hash takes ten.
+    The backward pass recomputes it. One call of Philox yields eight entries, but they belong to other threads:
+    exchanging them cost 23 instructions and four barriers per entry, the hash costs ten instructions.
     """
     key = scrambled(seed.to(tl.uint32))
     other = scrambled(key + 0x9E3779B9)

@@ -17,7 +17,7 @@ from ckgconv.ops.convolution import triton as convolution
 from ckgconv.ops.lookup import triton as lookup
 
 WIDTH, TILE = 96, 128
-POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64", "places": "*i64"} | dict.fromkeys(
+POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64", "targets": "*i64"} | dict.fromkeys(
     ("rowptr", "receiver", "sender", "sender_ptr", "sender_rows", "sender_receiver", "pointer", "other", "row"), "*i64"
 )
 NUMBERS = {

@@ -1,7 +1,7 @@
 """Embedded attributes of edges as the factors of a product, so that sums over rows precede the projection.
 
-    linear, constant   X Wᵀ: the scatter of X onto pairs takes a few channels, not D
-    types              T[a]: rows are looked up where they are placed
+    linear, constant   X Wᵀ: the scatter of X onto pairs moves a few channels, not D
+    types              T[a]: rows are read from the table and added to pairs in one launch
 
 Legend: M rows (edges), K columns, V types, D width.
 """

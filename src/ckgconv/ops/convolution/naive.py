@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class SenderLists(NamedTuple):
-    """The pairs once more, by sender: what a gather reads on the way back."""
+    """The pairs in order of their senders: what a gather reads in the backward pass."""
 
     pointer: Tensor  # [N + 1] sender j owns entries pointer[j] … pointer[j + 1] - 1 of the two lists below
     rows: Tensor  # [P] rows whose sender is j

@@ -2,7 +2,7 @@
 
     a_ij = |supp(i)| exp(ψ_ij) / Σ_j' exp(ψ_ij')        ∂ψ_ij = a_ij ( g_ij - 1/|supp(i)| Σ_j' a_ij' g_ij' )
 
-A program owns one receiver of one layer, whose rows lie together; it reads them twice, the second time from the cache.
+A program owns one receiver of one layer, whose rows are contiguous; it reads them twice, the second time from cache.
 
 Legend: L layers, N nodes, P pairs, D channels.
 """
@@ -82,14 +82,14 @@ def owned_rows(rowptr, filled):
 
 @triton.jit
 def read_rows(source, row, end, columns, other, PITCH: tl.constexpr, D: tl.constexpr):
-    """[ROWS, BLOCK_D] values, `other` behind the last row and the last channel."""
+    """[ROWS, BLOCK_D] values, `other` beyond the last row and the last channel."""
     inside = (row < end)[:, None] & (columns < D)[None, :]
     return tl.load(source + row[:, None] * PITCH + columns[None, :], mask=inside, other=other).to(tl.float32)
 
 
 @triton.jit
 def write_rows(target, row, end, columns, values, PITCH: tl.constexpr):
-    """Whole rows, the channels of the pitch included."""
+    """Whole rows, including the entries between the channels and the pitch."""
     inside = (row < end)[:, None] & (columns < PITCH)[None, :]
     tl.store(target + row[:, None] * PITCH + columns[None, :], values.to(target.dtype.element_ty), mask=inside)
 
@@ -103,7 +103,7 @@ def softmax_rows(
     node, layer, begin, end = owned_rows(rowptr, filled)
     columns = tl.arange(0, BLOCK_D)
     psi, out = psi + layer * stride, out + layer * out_stride
-    # exp(-∞) = 0 is what stands between the channels and the pitch: the node pass multiplies with whole rows.
+    # exp(-∞) = 0 fills the entries between the channels and the pitch: the node pass multiplies whole rows.
     highest = tl.where(columns < D, -float("inf"), 0.0)
     total = tl.zeros([BLOCK_D], tl.float32)
     for start in range(begin, end, ROWS):

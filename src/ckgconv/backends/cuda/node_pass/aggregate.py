@@ -1,9 +1,9 @@
-"""The convolution in two launches, for nodes with many senders: the sum over them, then the projection.
+"""The convolution in two launches, for nodes with many senders: the sum over senders, then the projection.
 
 aggregate     x = BN(v);  y = 1/|supp| Σ x_j ⊙ ψ_ij
 project       t = x + drop( W (y ⊙ (θ₁ + √d θ₂)) + b )         and the moments of t
 
-The sum reads ψ, which is large: tiles of four nodes keep every multiprocessor busy, where the product wants sixteen.
+The sum reads ψ, which is large: tiles of four nodes keep every SM busy, while the product needs sixteen.
 
 Legend: N nodes, P pairs, D width, S parts (programs).
 """
@@ -32,6 +32,7 @@ def aggregate(
     GIVEN: tl.constexpr, TILE: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
 ):  # fmt: skip
+    """x and y of tiles of BLOCK_N nodes; TILE is that of the launch that wrote the parts of v."""
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     slope = tl.zeros([BLOCK_D], tl.float32)
@@ -70,6 +71,7 @@ def project(
     splits, TRACK: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):  # fmt: skip
+    """t of every `splits`-th tile of nodes, and one part of its moments."""
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)

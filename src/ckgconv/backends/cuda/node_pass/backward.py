@@ -1,4 +1,4 @@
-"""The node pass backward, launch after launch: three per block; the kernels are in `backward_kernels`.
+"""The node pass backward, launch by launch: three per block; the Triton kernels are in `backward_kernels`.
 
 Legend: L blocks, N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -24,8 +24,8 @@ from ckgconv.backends.cuda.node_pass.options import (
 )
 from ckgconv.ops.launch import block, pitch, power_of_two
 
-CONVOLVED = 8  # nodes of a tile of the convolution, which has no product here; with 16, values spill out of registers
-SUMS = 4  # Σg, Σ g t̂ of the first norm, ∂θ₁, ∂θ₂; those of the second norm come from other programs
+CONVOLVED = 8  # nodes of a tile of the convolution, which has no matrix product here; with 16, registers spill
+SUMS = 4  # Σg, Σ g t̂ of the first norm, ∂θ₁, ∂θ₂; another launch sums those of the second norm
 
 
 class Backward(Direction):
@@ -95,7 +95,7 @@ class Backward(Direction):
         )  # fmt: skip
 
     def _by_rows(self) -> dict[str, Any]:
-        """Sizes and options of the two launches whose factors are kept for gradients of matrices."""
+        """Sizes and options of the two launches that keep the factors of gradients of matrices."""
         sizes = {"N": self.rows, "PRECISION": self.settings.precision}
         return {**self.common, **self.by_rows, **self.plain, **self.early, **sizes}
 

@@ -4,9 +4,9 @@ backward_ffn          G = gradient at v through the norm that reads it; ∂u, an
 backward_projection   G = gradient at t through its norm; ∂θ₁, ∂θ₂, ∂y
 backward_convolution  ∂x_j = G_j + Σ_i ψ_ij ⊙ ∂y_i / |supp(i)|;  ∂ψ_ij = x_j ⊙ ∂y_i / |supp(i)|
 
-A kernel ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of matrices
-are left to `gradients`, for which the first two write both factors: up to N, a multiple of its pieces there and the
-number of nodes in the third, and zeros from the channels to the pitch.
+A launch ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of matrices
+are left to `gradients`, for which the first two launches write both factors, up to row N, a multiple of `PIECE`, with
+zeros from the channels to the pitch; in the third, N is the number of nodes.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -65,7 +65,7 @@ def norm_sums(
 def through_norm(
     g, v, moments, scale, sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """Gradient at v [BLOCK_N, BLOCK_D] from the gradient g behind its norm, whose sums are known."""
+    """Gradient at v [BLOCK_N, BLOCK_D] from the gradient g at the output of its norm, whose sums are known."""
     total, mean, variance = read_moments(moments, D, D, columns)
     root = 1.0 / tl.sqrt(variance + epsilon)
     slope = tl.load(scale + columns, mask=columns < D, other=0.0) * root
@@ -80,7 +80,7 @@ def through_norm(
 
 @triton.jit
 def hidden_weights(linear_in, linear_out, inner, columns, D: tl.constexpr, H: tl.constexpr):
-    """W₁ [inner, D] and W₂ [D, inner] of some hidden channels."""
+    """W₁ [inner, D] and W₂ [D, inner] of the hidden channels `inner`."""
     there = (inner < H)[:, None] & (columns < D)[None, :]
     matrix_in = tl.load(linear_in + inner[:, None] * D + columns[None, :], mask=there, other=0.0)
     there = (columns < D)[:, None] & (inner < H)[None, :]
@@ -226,7 +226,7 @@ def backward_convolution(
             cells = row[:, :, None] * PITCH + columns[None, None, :]
             tl.store(gpsi + cells, (own[:, None, :] * pull).to(gpsi.dtype.element_ty), mask=lies)
             products += kernel.to(tl.float32) * pull
-            # Rows and receivers are read two chunks ahead, so that no load waits for another.
+            # Rows and receivers are read two chunks ahead, so that no load waits for another one.
             place = chunk + CHUNK + tl.arange(0, CHUNK)
             stored = place[None, :] < length[:, None]
             row, other = following_row, following
@@ -244,7 +244,7 @@ def backward_convolution(
     if NORM:
         write_two_sums(v_sums + split * part_stride, D, columns, sum_g, sum_gv)
     else:
-        # The gradient that leaves the pass is zero from the filled nodes on: sums over all N rows may follow.
+        # The gradient that leaves the pass is zero in padding: sums over all N rows may follow.
         for start in range(nodes + split * BLOCK_N, N, splits * BLOCK_N):
             node = start + tl.arange(0, BLOCK_N)
             inside = (node < N)[:, None] & real_column[None, :]

@@ -1,6 +1,6 @@
-"""The node pass forward, launch after launch: two or three per block.
+"""The node pass forward, launch by launch: two or three per block.
 
-The kernels are in `forward_kernels`, and in `aggregate` for nodes of many senders.
+The Triton kernels are in `forward_kernels`, and in `aggregate` for nodes with many senders.
 
 Legend: L blocks, N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -23,7 +23,7 @@ from ckgconv.backends.cuda.node_pass.options import (
 )
 from ckgconv.ops.launch import block, launch, power_of_two, programs
 
-MANY = 64  # senders of a node, from which on they are summed by a launch of its own
+MANY = 64  # mean number of senders above which a separate launch sums over them
 FEW = 4  # nodes of a tile of that launch
 
 
@@ -51,13 +51,13 @@ class Forward(Direction):
             source = v
         return self._last_norm(source), kept
 
-    def _norm(self, place: int) -> list[Any]:
-        """Where the moments and running statistics of a norm are; those of block l are norms 2l and 2l + 1."""
-        moments = None if self.moments is None else self.moments[place // 2, place % 2]
-        return [moments, *self.settings.running[place], self.settings.momentum]
+    def _norm(self, index: int) -> list[Any]:
+        """Moments and running statistics of a norm; block l has norms 2l and 2l + 1."""
+        moments = None if self.moments is None else self.moments[index // 2, index % 2]
+        return [moments, *self.settings.running[index], self.settings.momentum]
 
     def _before(self, number: int, source: Tensor) -> tuple[Any, ...]:
-        """What a block reads: the values in front of the norm that ends the block before it, and that norm."""
+        """What a block reads: the input of the norm that ends the previous block, and that norm."""
         previous = self.blocks[max(number - 1, 0)]
         norm = self._norm(max(2 * number - 1, 0))
         return (source, self.parts[1], *norm, previous.scale_out, previous.shift_out)
@@ -77,7 +77,7 @@ class Forward(Direction):
         )  # fmt: skip
 
     def _separately(self, number: int, source: Tensor, y: Tensor, t: Tensor) -> None:
-        """The same in two launches: many senders want smaller tiles of nodes than the product does."""
+        """The same in two launches: many senders need smaller tiles of nodes than the product does."""
         lists, normal = self.lists, torch.empty_like(self.x)
         tile = {"BLOCK_N": FEW, "TILE": NODES, "CHUNK": 16, "PITCH": self.psi.stride(1)}
         aggregate[(min(-(-self.nodes // FEW), programs(self.x, 8)),)](

@@ -3,9 +3,9 @@
 forward_convolution   y = 1/|supp| Σ x_j ⊙ ψ_ij;  t = x + drop( W (y ⊙ (θ₁ + √d θ₂)) + b )         and the moments of t
 forward_ffn           u = BN(t);  v = u + drop( W₂ GELU(W₁ u + b₁) + b₂ )                          and the moments of v
 
-At 740 nodes a launch is all latency, so a kernel ends only where the statistics of all nodes are needed, and begins
-before the one in front of it has ended: what does not hang on that one, weights, ψ and who sends, is loaded meanwhile.
-x of a block is never written: it is BN(v) of the block before, applied as it is read.
+At 740 nodes a launch is all latency, so it ends only where the statistics of all nodes are needed, and starts before
+the previous one has ended: weights, ψ and sender indices do not depend on that one and are loaded meanwhile. x of a
+block is never written: it is BN(v) of the previous block, applied as v is read.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -34,7 +34,7 @@ def residual_sum(out, residual, seed, draw, node, level, factor, DROP: tl.conste
 
 @triton.jit
 def senders(sender, begin, length, place):
-    """[N, C] the senders of each node at some places [C] of its list."""
+    """[N, C] the senders of each node at the positions [C] of its list."""
     entry = begin[:, None] + place[None, :]
     return tl.load(sender + entry, mask=place[None, :] < length[:, None], other=0).to(tl.int32)
 
@@ -55,7 +55,7 @@ def node_rows(values, node, stored, columns, D: tl.constexpr):
 
 @triton.jit
 def projection(theta1, theta2, linear, bias, columns, D: tl.constexpr):
-    """θ₁, θ₂ [D], Wᵀ [D, D] and b [D] of the degree scaler and the projection behind a convolution."""
+    """θ₁, θ₂ [D], Wᵀ [D, D] and b [D] of the degree scaler and the projection that follow a convolution."""
     real = columns < D
     first, second = tl.load(theta1 + columns, mask=real, other=0.0), tl.load(theta2 + columns, mask=real, other=0.0)
     cell = columns[None, :] * D + columns[:, None]
@@ -68,12 +68,12 @@ def sum_over_senders(
     v, psi, sender, begin, length, kernel, values, following, slope, moved, columns, D: tl.constexpr,
     PITCH: tl.constexpr, CHUNK: tl.constexpr, NORM: tl.constexpr,
 ):  # fmt: skip
-    """[N, D] Σ_j x_j ⊙ ψ_ij of some nodes.
+    """[N, D] Σ_j x_j ⊙ ψ_ij of a tile of nodes.
 
-    The first chunk of ψ and v is loaded already, and so is who sends the next one: who sends is read two chunks ahead,
-    so that no load waits for another.
+    The caller has loaded the first chunk of ψ and v and the senders of the second: sender indices are read two chunks
+    ahead, so that no load waits for another one.
     """
-    # Summed over chunks first: the senders of one chunk lie in different threads.
+    # Summed over chunks first: the senders of one chunk are held by different threads.
     products = tl.zeros([begin.shape[0], CHUNK, columns.shape[0]], tl.float32)
     for chunk in range(0, tl.max(length, axis=0), CHUNK):
         if NORM:
@@ -96,7 +96,7 @@ def forward_convolution(
     PARTS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     if not NORM:
-        # The first of the pass: what is loaded ahead elsewhere may come from the launch right in front.
+        # The first launch of the pass: ψ, which later ones load ahead, may be written by the launch right before it.
         wait_for_last(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
@@ -148,7 +148,7 @@ def forward_convolution(
 
 @triton.jit
 def hidden_matrices(linear_in, linear_out, inner, columns, D: tl.constexpr, H: tl.constexpr):
-    """W₁ᵀ [D, inner] and W₂ᵀ [inner, D] of some hidden channels."""
+    """W₁ᵀ [D, inner] and W₂ᵀ [inner, D] of the hidden channels `inner`."""
     there = (inner < H)[None, :] & (columns < D)[:, None]
     matrix_in = tl.load(linear_in + inner[None, :] * D + columns[:, None], mask=there, other=0.0)
     there = (inner < H)[:, None] & (columns < D)[None, :]
@@ -169,7 +169,7 @@ def forward_ffn(
     offset = tl.load(shift + columns, mask=columns < D, other=0.0)
     added = tl.load(bias_out + columns, mask=columns < D, other=0.0)
     inner = tl.arange(0, BLOCK_H)
-    # Both matrices at once fit on every chip, unless they are taken apart into three products of tf32.
+    # Both matrices fit into the shared memory of every supported GPU, unless they are split for three tf32 products.
     AHEAD: tl.constexpr = H <= BLOCK_H and PRECISION == "tf32"
     if AHEAD:
         matrix_in, matrix_out = hidden_matrices(linear_in, linear_out, inner, columns, D, H)

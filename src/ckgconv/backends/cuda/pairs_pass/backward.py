@@ -1,4 +1,4 @@
-"""The pairs pass backward, stage after stage; the kernels are in `backward_stage` and `row_kernels`.
+"""The pairs pass backward, stage by stage; the Triton kernels are in `backward_stage` and `row_kernels`.
 
 Legend: L layers, R rows, K channels in, D channels out, S parts (programs of a layer).
 """
@@ -60,7 +60,7 @@ class Backward(Direction):
         self.carry = torch.empty_like(self.pull) if self.last else self.pull
 
     def _stage(self, number: int, gradient: Tensor) -> None:
-        """Parts of the gradients of a stage's fields, and what is pulled back to its input."""
+        """Parts of the gradients of a stage's fields, and the gradient at its input."""
         stages, moments, final, rows = self.stages, self.moments, number == self.last, self.x.shape[0]
         stage, following = stages[number], min(number + 1, self.last)
         values = self.outputs[number - 1] if number else self.x
@@ -80,7 +80,7 @@ class Backward(Direction):
         return {
             **super()._constants(number),
             "THROUGH_NORM": not final,
-            # A bias right before a norm has no effect, and so no gradient.
+            # A bias right before a norm has no effect and hence no gradient.
             "PLAIN": number % 2 == 0 and not final,
             "ADD_CARRY": number % 2 == 1 and number < self.last - 1,
             "WRITE_CARRY": number % 2 == 1,
@@ -112,6 +112,6 @@ class Backward(Direction):
 
 
 def pitched(x: Tensor) -> Tensor:
-    """x [..., D] in rows of its pitch, zeros behind the channels."""
+    """x [..., D] in rows of its pitch, zeros after the channels."""
     missing = pitch(x.shape[-1]) - x.shape[-1]
     return F.pad(x, (0, missing)) if missing else x.contiguous()

@@ -1,4 +1,4 @@
-"""The pairs pass forward, stage after stage; the kernel is in `forward_stage`.
+"""The pairs pass forward, stage by stage; the Triton kernel is in `forward_stage`.
 
 Legend: L layers, R rows, K channels in, D channels out, S parts (programs of a layer).
 """
@@ -68,5 +68,5 @@ class Forward(Direction):
 
 
 def _layer_stride(values: Tensor) -> int:
-    """Entries from one layer to the next; all layers share a matrix."""
+    """Entries from one layer to the next; 0 where all layers share a matrix."""
     return 0 if values.dim() == 2 else values.stride(0)

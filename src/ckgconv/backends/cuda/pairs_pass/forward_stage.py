@@ -50,7 +50,7 @@ def forward_stage(
             track(running_mean + place, running_variance + place, momentum, K, inner, total, mean, variance)
     gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
     beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
-    # As the backward pass writes it: in float16 another last digit would be seen.
+    # The expression of the backward pass, to the last digit, which matters in float16.
     slope = gamma * (1.0 / tl.sqrt(variance + epsilon))
     moved = beta - mean * slope
     storage = y.dtype.element_ty
@@ -58,7 +58,7 @@ def forward_stage(
     slope16, moved16 = rounded_norm(slope, beta, mean)
     cell = outer[None, :] * K + inner[:, None]
     real_cell = (inner < K)[:, None] & (outer < D)[None, :]
-    # With the factor of the dropout behind it, and the half of GELU: each is one multiplication less per entry.
+    # The matrix absorbs the factor of the following dropout and the ½ of GELU: each saves a multiplication per entry.
     scaled = 1.0
     if DROP and not SPARES:
         scaled = factor
@@ -74,7 +74,7 @@ def forward_stage(
     seed_value = tl.load(seed) + draw * groups + group
     total_y = 0.0
     if TRACK:
-        # Sums of squares around a value near the mean lose no digits.
+        # Sums of squares around a value near the mean, here the running mean, lose no digits.
         around = tl.load(origin + group * D + outer, mask=outer < D, other=0.0)
     sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)

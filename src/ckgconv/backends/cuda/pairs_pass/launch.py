@@ -1,7 +1,7 @@
 """The kernels ψ of all layers as one Triton launch per stage; the specification is `nn.kernel`.
 
-Kept for the backward pass: e and the output of every stage but the last. Normalised and activated values, dropout masks
-and ψ's own input are recomputed. Under autocast ψ and gradients are bfloat16, values between stages float16.
+Kept for the backward pass: x and the output of every stage but the last. Normalised and activated values and dropout
+masks are recomputed. Under autocast ψ and gradients are bfloat16, values between stages float16.
 
 Rows of all large tensors lie a multiple of 16 bytes apart; ψ and the gradients are views of their channels.
 

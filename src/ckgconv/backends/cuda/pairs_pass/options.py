@@ -16,10 +16,10 @@ from ckgconv.ops.launch import block, launch, pitch, product_precision, programs
 
 
 class Launch(NamedTuple):
-    """How many programs share a multiprocessor, rows of a tile, and with what options a program is compiled.
+    """Programs per SM, rows of a tile, and the options with which a program is compiled.
 
-    Warps in flight hide latency, and registers limit their number: with the caps below next to nothing spills, and 16
-    warps (forward) or 12 (backward; 16 of half as many values where rows are wide) run at once.
+    Warps in flight hide latency, and registers limit their number: with the limits below next to nothing spills, and 16
+    warps (forward) or 12 (backward; 16 of half as many values where rows are wide) run on an SM.
     """
 
     busy: int
@@ -35,7 +35,7 @@ def forward_launch(width: int, dtype: torch.dtype) -> Launch:
 
 
 def backward_launch(width: int, dtype: torch.dtype) -> Launch:
-    """Of a backward stage, which holds ∂W as well."""
+    """Of a backward stage, which holds ∂W in registers as well."""
     if dtype != torch.bfloat16:
         return Launch(2 if width <= 64 else 1, 32, launch(width))
     if width > 64:
@@ -52,7 +52,7 @@ class Dropout(NamedTuple):
     rows: int
 
     def arguments(self, number: int, last: int, rows: int) -> dict[str, Any]:
-        """Arguments of the dropout behind stage `number`, of so many rows."""
+        """Arguments of the dropout after stage `number`, for that many rows."""
         probability = self.kernel if number == last else self.mlp * (number % 2)
         level, factor = threshold(probability)
         arguments = {"draw": number, "threshold": level, "factor": factor, "dropped_rows": self.rows}
@@ -127,8 +127,8 @@ def rows_of(x: Tensor, weight: Tensor | None, filled: Tensor | None) -> Rows:
 
 
 def splits_of(x: Tensor, groups: int, busy: int, tile: int) -> int:
-    """S: all groups together fill the device, but no part is without rows."""
+    """S: all groups together fill the device, but no part is empty."""
     splits = max(1, min(programs(x, busy) // groups, -(-x.shape[0] // tile)))
-    # Parts are read in powers of two: a few more than one of them cost as much as twice as many.
+    # Tiles of parts have powers of two: a few more parts than that cost as much as twice as many.
     below = 1 << (splits.bit_length() - 1)
     return below if splits < 1.1 * below else splits

@@ -1,13 +1,13 @@
-"""Triton kernels of the pairs pass around its stages: moments of the input, and its gradient; and what stages share.
+"""Triton kernels before and after the stages of the pairs pass, for the input's moments and gradient, and shared code.
 
 Input gradient      ∂x = Σ_l ( γ_l ρ g_l + G_l ) - ρ w/W Σ_l γ_l ( Σg_l + x̂ Σ g_l x̂ )
 
-In a stage (`forward_stage`, `backward_stage`) a program owns one group and every S-th tile of its rows: W stays
-on chip, and sums over rows leave as S parts that the next kernel adds up, in a fixed order. So no sum needs a launch
-of its own, and runs repeat bit for bit. Programs that begin before the stage in front has ended gain nothing here: a
-stage fills the device.
+In a stage (`forward_stage`, `backward_stage`) a program owns one group and every S-th tile of its rows: W stays in
+shared memory or registers, and sums over rows are written as S parts that the next launch sums in a fixed order. So no
+sum needs a launch of its own, and runs repeat bit for bit. Starting a launch before the previous stage has ended gains
+nothing here: a stage fills every SM.
 
-Rows of a tensor lie `pitch` entries apart, and what lies between the channels and the pitch is zero everywhere.
+Rows of a tensor lie `pitch` entries apart, and entries between the channels and the pitch are zero everywhere.
 
 Legend: L groups, R rows, K channels in, D channels out, S parts.
 """
@@ -54,9 +54,9 @@ def dropped(
     values, seed, row, threshold, factor, dropped_rows, SPARES: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Dropout of a tile [ROWS, COLUMNS] without its factor, which the caller has put elsewhere.
+    """Dropout of a tile [ROWS, COLUMNS] without its factor, which the caller's matrix absorbs.
 
-    Where it SPARES some rows, those from `dropped_rows` on stay as they are, and the others have their factor here.
+    Where it SPARES some rows, those from `dropped_rows` on are unchanged, and the factor is applied here to the others.
     """
     staying = kept(seed, row, threshold, ROWS, COLUMNS)
     if SPARES:
@@ -112,5 +112,5 @@ def input_gradient(
         share = weight[:, None] / tl.maximum(total, TINY)[None, :]
         standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
         passed -= share * (sum_g[None, :] + standard * sum_gx[None, :]) * root[None, :]
-    # Rows beyond the filled ones get zeros: sums over all rows may follow.
+    # Zeros in padding: sums over all rows may follow.
     tl.store(gx + place, passed, mask=(row < R)[:, None] & (columns < PITCH)[None, :])

@@ -1,4 +1,4 @@
-"""The stems of a network by fused kernels: `nn.stem` with another forward, the same parameters."""
+"""The stems of a network in a few launches: `nn.stem` with its own forward and the same parameters."""
 
 from collections.abc import Callable
 
@@ -32,7 +32,7 @@ class FusedNodeStem(NodeStem):
         """`node_filled` [1]: nodes from there on are padding."""
         if stem_reason(self, self.mix, node_encoding, node_encoding.shape[0]) is not None:
             return super().forward(attributes, node_encoding, node_weight)
-        # Weights of padding alone are not needed: the kernels stop at the filled rows.
+        # Weights that only mark padding are not needed: launches stop at the filled rows.
         counted = node_weight if node_filled is None else None
         rows = rows_of(node_encoding, counted, node_filled)
         parts = launch.encoding_parts(node_encoding, self.mix.width, rows)
@@ -57,7 +57,7 @@ class FusedPairStem(PairStem):
         def attributes() -> tuple[Tensor, Tensor | None]:
             return self._attributes(pairs, degree, edges, position, schedule)
 
-        # No gradient reaches the coordinates in the fused stem.
+        # The fused stem sends no gradient to the coordinates.
         fixed = reads_fixed_walks(self)
         if fixed and stem_reason(self, self.mix, degree, pairs.coordinates.shape[0]) is None:
             return self._fused(pairs, degree, attributes, schedule)
@@ -70,7 +70,7 @@ class FusedPairStem(PairStem):
     def _fused(
         self, pairs: Pairs, degree: Tensor, attributes: Callable[[], tuple[Tensor, Tensor | None]], schedule: InOrder
     ) -> tuple[Tensor, Tensor]:
-        """Moments of the coordinates need no attributes: both are computed at the same time."""
+        """Moments of the coordinates do not depend on the attributes: both are computed concurrently."""
         assert isinstance(self.encoder, RandomWalkEncoder)
         rows = counted_rows(pairs)
         encoded = self.encoder.scaled(pairs, degree)
@@ -109,7 +109,7 @@ class FusedPairStem(PairStem):
 
 
 def counted_rows(pairs: Pairs) -> Rows:
-    """Which rows of pairs count: the kernels stop at the filled rows, so padding alone needs no weights."""
+    """Which rows of pairs count: launches stop at the filled rows, so weights that only mark padding are not needed."""
     weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
     return rows_of(pairs.coordinates, weight, pairs.filled)
 
