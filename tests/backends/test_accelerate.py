@@ -1,4 +1,4 @@
-"""accelerate: the same parameters and numbers, other passes; and why a model is not fused."""
+"""accelerate: the same parameters and numbers by other passes; and why a model is not fused."""
 
 import copy
 from dataclasses import replace

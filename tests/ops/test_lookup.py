@@ -48,7 +48,7 @@ def test_rows_at_their_targets(count, rows, entries, width):
 
 
 def test_repeatable_sums_are_the_same_bits(monkeypatch):
-    """A captured step does not ask for them, an eager one does: both train the same network."""
+    """A captured step does not request them, an eager one does: both train the same network."""
     from ckgconv.ops.lookup import lookup_onto
 
     monkeypatch.setattr("ckgconv.ops.dispatch.uses_triton", lambda x: True)

@@ -89,7 +89,7 @@ def forward_and_backward(rows, channels, width, weighted):
 
 @pytest.mark.parametrize("kind", [lambda: LinearEncoder(2, 4), lambda: ConstantEncoder(4)], ids=["linear", "constant"])
 def test_factors_of_edge_attributes_give_the_same_features(kind):
-    """Summed on rows before the product, positions in the same product: values and gradients stay."""
+    """Summed on rows before the product, with positions in the same product: values and gradients are unchanged."""
     from ckgconv.backends.cuda.attributes import factored
     from ckgconv.backends.cuda.schedule import IN_ORDER
     from ckgconv.backends.cuda.stem.modules import FusedPairStem
