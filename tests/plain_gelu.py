@@ -17,6 +17,6 @@ def twice_gelu(n):
 
 
 @triton.jit
-def half_gelu_and_slope(n, beside):
+def half_gelu_and_slope(n, layout):
     active, slope = gelu_and_slope(n.to(tl.float32))
     return active.to(tl.float16), slope.to(tl.float16)

@@ -1,4 +1,4 @@
-"""Every kernel here is run with its memory accesses checked."""
+"""Every Triton kernel here runs with its memory accesses checked."""
 
 from triton_memory import _inside
 

@@ -123,7 +123,7 @@ def assert_sparse_equals_dense(dense: CKGCN, data: Batch) -> None:
 
 
 def test_training_step_on_a_path_of_20000_nodes_fits_in_4_gb():
-    """n² pairs with 9 channels would need 14.4 GB for their coordinates alone; a process of its own is measured."""
+    """n² pairs with 9 channels would need 14.4 GB for their coordinates alone; a separate process is measured."""
     script = Path(__file__).parents[2] / "benchmarks" / "long_path.py"
     done = subprocess.run([sys.executable, script, "--json"], capture_output=True, text=True, check=True)
     report = json.loads(done.stdout)

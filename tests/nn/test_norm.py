@@ -58,7 +58,7 @@ def test_a_weight_counts_as_that_many_rows(weights, seed):
     y, expected = ours(x, weight.double()), theirs(repeated)
     owner = torch.arange(len(weights)).repeat_interleave(weight)
     torch.testing.assert_close(y[owner], expected, rtol=1e-11, atol=1e-11)
-    # A function of the repeated rows is the weighted one of ours, so gradients agree up to the weights.
+    # A function of the repeated rows is the weighted function of ours, so gradients agree up to the weights.
     (gradient,) = torch.autograd.grad((weight.unsqueeze(-1) * y.sin()).sum(), x)
     (each,) = torch.autograd.grad(expected.sin().sum(), repeated)
     summed = torch.zeros_like(x).index_add(0, owner, each)

@@ -4,7 +4,7 @@ from graphs_for_tests import packed, random_edges
 from torch.nn import functional as F
 
 from ckgconv import InputError
-from ckgconv.nn.stem import Mix, NodeStem, PairStem
+from ckgconv.nn.stem import Edges, Mix, NodeStem, PairStem
 from ckgconv.pairs import Encoding
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -31,7 +31,7 @@ def test_parallel_edges_add_up_and_positions_reach_every_pair():
     encoded = stem.mix.projection(stem.encoder(pairs, DEGREE))
     moved = stem.position.sender(position)[pairs.sender] + stem.position.receiver(position)[pairs.receiver]
     expected = F.batch_norm(encoded + on_pairs + moved, None, None, training=True)
-    torch.testing.assert_close(stem(pairs, DEGREE, row, attributes, position), expected)
+    torch.testing.assert_close(stem(pairs, DEGREE, Edges(row, attributes), position), expected)
 
 
 def test_concatenation_is_literal():

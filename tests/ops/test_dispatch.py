@@ -1,4 +1,4 @@
-"""Where the fused kernels apply: 32-bit addresses, and what fits on the chip of a GPU."""
+"""Where Triton kernels apply: 32-bit offsets, and the shared memory of a GPU."""
 
 import pytest
 import torch
@@ -10,7 +10,7 @@ HOPPER, AMPERE, CONSUMER = 232_448, 166_912, 101_376
 
 @pytest.fixture
 def chip(monkeypatch):
-    """A GPU with so much shared memory, and a precision of float32 products."""
+    """A GPU with that much shared memory, and a precision of float32 products."""
     before = torch.get_float32_matmul_precision()
 
     def choose(size, precision):

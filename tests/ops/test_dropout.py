@@ -70,7 +70,7 @@ def test_hashed_masks_look_independent(probability):
 
 @pytest.mark.parametrize("kept", [2**15, 2**15 + 1])
 def test_every_bit_is_random(kept):
-    """Each bit of each part is set half of the time, and apart from its neighbours'."""
+    """Each bit of each part is set half of the time, independently of its neighbours."""
     bits = packed.draw_bits(torch.Size((4000, 64)), kept).long()
     width = 16 if kept % 256 else 8
     planes = torch.stack([bits >> place & 1 for place in range(width)]).double()

@@ -9,7 +9,7 @@ FAR = (6.0, 8.0, 100.0, 30000.0)
 
 
 def test_the_arithmetic_adds_less_than_rounding_to_bfloat16():
-    """The error that the docstring of `ops.parts` names, with an exact tanh."""
+    """The error that the docstring of `ops.tiles` states, with an exact tanh."""
     n = torch.randn(2**18).half()
     exact = F.gelu(n.double())
     m = n.clamp(-6, 6)

@@ -1,4 +1,4 @@
-"""Acceleration: the same models on a device, by passes of their own.
+"""Acceleration: the same models, computed by passes written for a device.
 
     model = accelerate(model, "cuda")
 

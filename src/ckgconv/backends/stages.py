@@ -1,9 +1,9 @@
-"""The kernels ψ of all layers as a chain of stages, as the passes of either device run them (Eqs. 5 and 6).
+"""The kernels ψ of all layers as a sequence of stages, as the passes of both devices run them (Eqs. 5 and 6).
 
     stage s:  y = FC_s( act( BN_s(x) ) )        act = GELU, but the identity in the last stage
 
-B residual blocks are 2B stages, every second of which ends a block; the last stage makes ψ. The module `nn.kernel` is
-the specification; here are its parameters in the order of the stages.
+B residual blocks are 2B stages, every second of which ends a block; the last stage computes ψ. `nn.kernel` is the
+specification; this file lists its parameters in the order of the stages.
 
 Legend: L layers, K channels of a stage's input, D of its output.
 """
@@ -50,14 +50,14 @@ def grouped(fields: Sequence[Tensor]) -> list[Stage]:
 
 def by_layer(stages: Sequence[Stage]) -> Iterator[list[Stage]]:
     """The stages of one layer after the other."""
-    # Unbound, not indexed: autograd then assembles the gradient of all slices once.
+    # unbind, not indexing: autograd then assembles the gradient of all slices once.
     fields = [[field.unbind(0) for field in stage] for stage in stages]
     for layer in range(stages[0].scale.shape[0]):
         yield [Stage(*(field[layer] for field in stage)) for stage in fields]
 
 
 def has_batch_norms(kernel: Kernel) -> bool:
-    """Whether the norms of a kernel are those that the passes of all devices compute."""
+    """Whether a kernel has batch norms: the passes compute no others."""
     return isinstance(kernel.norm, WeightedBatchNorm)
 
 

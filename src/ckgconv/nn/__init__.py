@@ -1,4 +1,4 @@
-"""Models as equations: plain torch, no word about devices."""
+"""Models as equations, in plain torch: nothing here depends on the device."""
 
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.conv import CKGConv, KernelConvolution

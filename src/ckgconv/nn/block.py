@@ -16,14 +16,14 @@ from ckgconv.ops.dropout import dropout
 
 
 class CKGConvBlock(nn.Module):
-    """Convolution and feed-forward network, each with a residual sum and a norm behind it.
+    """Convolution and feed-forward network, each followed by a residual sum and a norm.
 
     Args:
         convolution: [N, D] → [N, D].
         width: D.
         norm: "batch" or "layer"; LayerNorm erases the degree.
         dropout: before each residual sum.
-        ffn_ratio: hidden width of the feed-forward network, in widths.
+        ffn_ratio: hidden width of the feed-forward network, as a multiple of D.
 
     Shapes: x [N, D] → [N, D].
     """
@@ -57,7 +57,7 @@ class CKGConvBlock(nn.Module):
     ) -> Tensor:
         x = self.convolution_norm(x + self._drop(self.convolution(x, psi, pairs, degree)), node_weight)
         x = self.ffn_norm(x + self._drop(self.ffn_out(F.gelu(self.ffn_in(x)))), node_weight)
-        # No norm sees nodes of padding: without this they could grow from block to block, and 0 · ∞ is not 0.
+        # Norms ignore padding nodes, so they could grow from block to block until 0 · ∞ is NaN.
         return x if node_weight is None else x * node_weight.unsqueeze(-1)
 
     def _drop(self, x: Tensor) -> Tensor:

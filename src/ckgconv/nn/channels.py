@@ -1,11 +1,11 @@
-"""How channels of the kernel meet channels of the signal (remark of Section 3.2.3).
+"""How channels of the kernel combine with channels of the signal (remark in Section 3.2.3).
 
     depthwise    y_i[c]    = Σ_j ψ_ij[c] x_j[c]
     multi-head   y_i[h, c] = Σ_j ψ_ij[h] (V x_j)[h, c]
     grouped      y_i[g, o] = Σ_j Σ_c ψ_ij[g, o, c] x_j[g, c]
 
-All three are one depthwise convolution between `spread` (copy channels until they match) and `collect` (sum what
-belongs to one output), so one operation serves them.
+All three are a depthwise convolution between `spread` (copy channels until they match) and `collect` (sum the channels
+of each output), so one operation serves all.
 
 Legend: N nodes, P pairs, D matched channels.
 """

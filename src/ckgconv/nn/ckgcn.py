@@ -2,7 +2,7 @@
 
     h⁰ = node stem(attributes, diagonal of P)
     e⁰ = pair stem(P, edge attributes)
-    ψˡ = kernel l (e⁰)                     of all layers, since no kernel sees node features
+    ψˡ = kernel l (e⁰)                     of all layers at once, since no kernel depends on node features
     hˡ = block l (hˡ⁻¹, ψˡ),  l = 1 … L
     ŷ  = head(pool(hᴸ))
 
@@ -21,7 +21,7 @@ from ckgconv.nn.conv import KernelConvolution
 from ckgconv.nn.graph_model import GraphModel, count_parameters
 from ckgconv.nn.head import make_head
 from ckgconv.nn.kernel import GivenKernels, Kernel
-from ckgconv.nn.stem import NodeStem, PairStem
+from ckgconv.nn.stem import Edges, NodeStem, PairStem
 from ckgconv.ops.precision import without_autocast
 from ckgconv.recipe import CKGCNRecipe
 
@@ -31,8 +31,8 @@ class CKGCN(GraphModel):
 
     Args:
         recipe: encoders, widths, kernel, support and head.
-        kernels: modules of the user's own in place of the recipe's kernel, one per block, each from pair features
-            [R, D] to [R, D].
+        kernels: custom modules instead of the recipe's kernel, one per block, each from pair features [R, D] to
+            [R, D].
 
     Shapes: PyG `Data` or `Batch`, or a prepared `GraphBatch` → [G, T], or [N, T] where the head does not pool.
 
@@ -73,22 +73,21 @@ class CKGCN(GraphModel):
         """hᴸ [N, D]."""
         pairs = batch.pairs
         with without_autocast(batch.degree):
-            e = self.pair_stem(pairs, batch.degree, batch.edge_row, self._edge_attributes(batch), batch.position)
+            e = self.pair_stem(pairs, batch.degree, self._edges(batch), batch.position)
             attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
             h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight)
         for block, psi in zip(self.blocks, self.kernel(e, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
         return h
 
-    def _edge_attributes(self, batch: GraphBatch) -> Tensor | None:
-        """Embedded attributes of edges [E, D]."""
+    def _edges(self, batch: GraphBatch) -> Edges | None:
         if self.edge_encoder is None:
             return None
-        return self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
+        return Edges(batch.edge_row, self.edge_encoder(batch.edge_features, batch.edge_row.shape[0]))
 
     @property
     def pair_traffic(self) -> int:
-        """Of the tensors [L, R, D] of the kernels: forward, convolution, backward."""
+        """Those of the tensors [L, R, D] of the kernels: forward, convolution, backward."""
         blocks = self.recipe.kernel.blocks
         stages = 2 * blocks + 1
         forward = stages + (stages - 1) + max(blocks - 1, 0)  # outputs, inputs but the shared first, residuals likewise

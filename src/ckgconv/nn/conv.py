@@ -5,7 +5,7 @@
 Legend: N nodes, E edges, P pairs, C coordinate channels, D channels of the convolution.
 """
 
-from typing import Literal, TypedDict, Unpack, get_args
+from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection, DegreeScaler
 from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
 from ckgconv.nn.norm import NormName, WeightedBatchNorm
-from ckgconv.nn.stem import PairStem
+from ckgconv.nn.stem import Edges, PairStem
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
 from ckgconv.pairs import Encoding, Support, collate
 from ckgconv.registry import nearest
@@ -31,7 +31,7 @@ class KernelConvolution(nn.Module):
     """Convolves node features with given kernel values, scales by degree and projects.
 
     Args:
-        channels: how channels of ψ meet channels of x: depthwise, grouped or multi-head.
+        channels: how channels of ψ combine with channels of x: depthwise, grouped or multi-head.
         out_channels: of the projection W, b.
         degree_scaler: whether Eq. 7 follows the convolution.
 
@@ -87,6 +87,16 @@ DEFAULTS = ConvOptions(
 MLP_OPTIONS = ("kernel_blocks", "kernel_width", "kernel_norm", "kernel_dropout", "mlp_dropout", "constraint")
 
 
+class LayerInput(NamedTuple):
+    """What a layer is given about its graphs."""
+
+    x: Tensor  # [N, in_channels]
+    edge_index: Tensor  # [2, E]
+    edge_attr: Tensor | None = None  # [E, edge_dim]
+    batch: Tensor | None = None  # [N] graph of each node
+    edge_weight: Tensor | None = None  # [E]
+
+
 class CKGConv(nn.Module):
     """Continuous kernel graph convolution, for use like any PyG layer.
 
@@ -96,8 +106,8 @@ class CKGConv(nn.Module):
         pe: pseudo-coordinates, "rrwp", "spd", "rd", "pair_rwse", "heat" or another name of `COORDINATES`.
         steps: random-walk steps ("rrwp": I, M … M^steps); largest distance for "spd"; times for "heat"; unused by "rd".
         support: "global", "sparse_global" (the same numbers without forming n² pairs; "rrwp" only), or k hops.
-        edge_dim: width of `edge_attr`, None where edges carry none.
-        kernel: any module from coordinates [P, C] to `kernel_channels` [P, ·], in place of the MLP kernel. It
+        edge_dim: width of `edge_attr`, None where edges have none.
+        kernel: any module from coordinates [P, C] to `kernel_channels` [P, ·], instead of the MLP kernel. It
             receives the rescaled coordinates, followed by the edge attributes where `edge_dim` is given; a distance
             is one column (-1: unreachable by "spd", infinite by "rd").
         kernel_blocks: residual MLP blocks of ψ, 0 for a linear kernel.
@@ -184,23 +194,16 @@ class CKGConv(nn.Module):
         """Args:
         x: [N, in_channels].
         edge_index: [2, E]; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
-        pairs: precomputed support with its coordinates (`ckgconv.pairs`), in place of the layer's own.
+        pairs: precomputed support with its coordinates (`ckgconv.pairs`), instead of the layer's own.
         """
-        graph_batch = self.prepare(x, edge_index, edge_attr, batch, edge_weight, pairs)
+        graph_batch = self.prepare(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
         psi = self.kernel(graph_batch)
         return self.convolution(x, psi, graph_batch.pairs, graph_batch.degree)
 
     @torch.compiler.disable
-    def prepare(
-        self,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-        edge_weight: Tensor | None = None,
-        pairs: Pairs | None = None,
-    ) -> GraphBatch:
+    def prepare(self, given: LayerInput, pairs: Pairs | None = None) -> GraphBatch:
         """Check the input and compute coordinates and support."""
+        x, edge_index, edge_attr, batch, edge_weight = given
         check_shape("x", x, (None, self.in_channels), "give in_channels features per node.")
         check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
         check_finite("x", x)
@@ -243,8 +246,8 @@ class MLPKernel(nn.Module):
         self.mlp.reset_parameters()
 
     def forward(self, batch: GraphBatch) -> KernelValues:
-        attributes = None if self.edge_encoder is None else self.edge_encoder(batch.edge_features)
-        pair_features = self.stem(batch.pairs, batch.degree, batch.edge_row, attributes)
+        edges = None if self.edge_encoder is None else Edges(batch.edge_row, self.edge_encoder(batch.edge_features))
+        pair_features = self.stem(batch.pairs, batch.degree, edges)
         (values,) = self.mlp(pair_features, batch.pairs)
         return values
 
@@ -258,7 +261,7 @@ class GivenKernel(nn.Module):
         self.channels = channels
         self.couples_rows = any(isinstance(part, BATCH_NORMS) for part in module.modules())
         if encoding.support == "sparse_global":
-            self._check_alone()
+            self._check_row_by_row()
         self.rescales = encoding.coordinate.rescaled
         self.injection = DegreeInjection(encoding.channels) if inject_degree else None
         self.module = module
@@ -274,7 +277,7 @@ class GivenKernel(nn.Module):
     def forward(self, batch: GraphBatch) -> KernelValues:
         pairs = batch.pairs
         if pairs.has_zero_rows:
-            self._check_alone()
+            self._check_row_by_row()
         coordinates = rescaled(pairs) if self.rescales else pairs.coordinates.to(batch.degree.dtype)
         coordinates = coordinates.view(coordinates.shape[0], -1)
         if self.injection is not None:
@@ -288,16 +291,16 @@ class GivenKernel(nn.Module):
         check_shape("The kernel's result", psi, (rows, self.channels), "return one row per pair, kernel_channels wide.")
         return split_rows(psi, pairs)
 
-    def _check_alone(self) -> None:
+    def _check_row_by_row(self) -> None:
         require(
             not self.couples_rows,
-            "The given kernel takes batch statistics, which a zero row of a sparse global support would distort: "
-            "use support 'global', or a kernel that treats each pair alone.",
+            "The given kernel uses batch statistics, which a zero row of a sparse global support would distort: "
+            "use support 'global', or a kernel that treats each pair separately.",
         )
 
 
 def _known(options: ConvOptions) -> ConvOptions:
-    """The options; an unknown name is an input error."""
+    """The options, after a check that all their names exist."""
     for name in options:
         require(name in DEFAULTS, f"CKGConv has no option {name!r}: {nearest(name, list(DEFAULTS))}")
     return options
@@ -314,14 +317,14 @@ def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> 
 
 
 def sender_lists(pairs: Pairs) -> SenderLists | None:
-    """The order by senders, where the batch brings it along."""
+    """The order by senders, where the batch includes it."""
     if pairs.sender_ptr is None or pairs.sender_rows is None or pairs.sender_receiver is None:
         return None
     return SenderLists(pairs.sender_ptr, pairs.sender_rows, pairs.sender_receiver)
 
 
 def channel_rule(in_channels: int, out_channels: int, groups: int | None, heads: int | None) -> Channels:
-    """Depthwise unless groups or heads are named."""
+    """Depthwise unless groups or heads are given."""
     require(groups is None or heads is None, "Both groups and heads were given: choose one of them.")
     if groups is not None:
         return Grouped(in_channels, out_channels, groups)

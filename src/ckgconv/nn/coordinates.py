@@ -18,12 +18,12 @@ from ckgconv.nn.degree import DegreeInjection
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.pairs import UNREACHABLE, Encoding
 
-# The truncated value of the published Gaussian basis, so that its numbers are reproduced to the last digit.
+# Truncated as in the published Gaussian basis, so that its numbers are reproduced to the last digit.
 PI = 3.14159
 
 
 class CoordinateEncoder(nn.Module):
-    """Base of the four: `channels` come out; where `embeds`, they are learned features of the stem's width."""
+    """Base of the four: `channels` of the output; where `embeds`, they are learned features of the stem's width."""
 
     channels: int
     embeds: bool
@@ -53,7 +53,7 @@ class RandomWalkEncoder(CoordinateEncoder):
         return self.norm(self.scaled(pairs, degree), pairs.row_weight)
 
     def scaled(self, pairs: Pairs, degree: Tensor) -> Tensor:
-        """What the norm reads, [R, C]."""
+        """The input of the norm, [R, C]."""
         coordinates = rescaled(pairs) if self.rescales else pairs.coordinates
         return coordinates if self.injection is None else self.injection(coordinates, degree, pairs)
 
@@ -129,7 +129,7 @@ def rescaled(pairs: Pairs) -> Tensor:
 
 
 def check_injection(encoding: Encoding, inject_degree: bool) -> None:
-    """Eq. 8 is a statement about random walks."""
+    """Eq. 8 is defined for random walks only."""
     require(
         not inject_degree or encoding.coordinate.walk_powers,
         f"Degrees are injected into random-walk coordinates, not into {encoding.name!r}: choose 'rrwp'.",
@@ -137,7 +137,7 @@ def check_injection(encoding: Encoding, inject_degree: bool) -> None:
 
 
 def coordinate_encoder(encoding: Encoding, width: int, initial_scale: float, inject_degree: bool) -> CoordinateEncoder:
-    """The module of the way in which an encoding's coordinates are read."""
+    """The module for the `reading` of an encoding's coordinates."""
     coordinate = encoding.coordinate
     if coordinate.reading == "normalised":
         return RandomWalkEncoder(encoding.channels, initial_scale, inject_degree, coordinate.rescaled)

@@ -53,7 +53,7 @@ class DegreeInjection(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Starts as the identity plus a small share of the normalised walk."""
+        """Initially the identity plus a small share of the normalised walk."""
         nn.init.ones_(self.theta1)
         nn.init.constant_(self.theta2, 0.1)
         nn.init.ones_(self.theta3)

@@ -1,7 +1,7 @@
 """Export of an evaluation model, with free numbers of nodes, edges, pairs and graphs.
 
-The exported program takes what `GraphModel.prepare` returns: coordinates and support are found by data-dependent steps
-that stay outside, the network itself is one static graph of tensor operations.
+The exported program reads what `GraphModel.prepare` returns: data-dependent steps that find coordinates and support
+stay outside, and the network itself is one static graph of tensor operations.
 """
 
 from dataclasses import fields
@@ -25,7 +25,7 @@ def export_model(model: GraphModel, example: Data) -> ExportedProgram:
     """
     batch = model.prepare(example)
     training = model.training
-    # Sizes of 0 and 1 count as sizes like any other, so that one graph, or one without edges, runs too.
+    # Sizes of 0 and 1 are not specialised, so that a single graph, or one without edges, runs too.
     with torch.fx.experimental._config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
         program = torch.export.export(model.eval(), (batch,), dynamic_shapes=(free_sizes(batch),))
     model.train(training)

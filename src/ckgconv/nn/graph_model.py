@@ -1,11 +1,11 @@
-"""What every model is: a graph → node states → pooled features → a prediction.
+"""The interface of every model: graphs → node states → pooled features → predictions.
 
     batch = prepare(data)         pseudo-coordinates and support; nothing is learned here
-    h     = node_states(batch)    [N, D], what a model is about
+    h     = node_states(batch)    [N, D], what a model defines
     z     = embed(batch)          [G, D] pooled, or [N, D] where predictions are per node
     ŷ     = forward(batch)        [G, T] or [N, T]: the head of z
 
-A model of one's own derives from `GraphModel`, builds its layers and its head, and writes `node_states`; training,
+A custom model derives from `GraphModel`, builds its layers and its head, and defines `node_states`; training,
 prediction, export and benchmarks then work with it. Batches may be padded to a static capacity: padding nodes have
 `node_weight` 0 and padding pairs `row_weight` 0, and no real node may depend on them.
 
@@ -63,20 +63,20 @@ class GraphModel(nn.Module):
     def from_recipe(cls, recipe: str | NamedRecipe | ModelRecipe) -> Self:
         """The model of a recipe, or of a recipe's name ("zinc", "mnist", …)."""
         if isinstance(recipe, str):
-            # Named recipes know the models, so they come after them: the one import against the order of rooms.
+            # Named recipes import the models: this is the one import against the order of rooms.
             from ckgconv.recipes import recipe as recipe_of
 
             recipe = recipe_of(recipe)
         model = recipe.model if isinstance(recipe, NamedRecipe) else recipe
         require(
             isinstance(model, cls.Recipe),
-            f"The recipe is one of kind {model.kind!r}, not of {cls.__name__}: build it with that kind's class.",
+            f"The recipe is of kind {model.kind!r}, not of {cls.__name__}: build it with that kind's class.",
         )
         return cls(model)
 
     def node_states(self, batch: GraphBatch) -> Tensor:
-        """[N, D] features of every node behind the last layer."""
-        raise TypeError(f"{type(self).__name__} has no node_states: write it, or choose a model that has.")
+        """[N, D] features of every node after the last layer."""
+        raise TypeError(f"{type(self).__name__} has no node_states: define it, or choose a model that has it.")
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """What the head reads: [G, D], or [N, D] where predictions are per node."""
@@ -120,11 +120,11 @@ class GraphModel(nn.Module):
 
     @property
     def pair_traffic(self) -> int:
-        """Values per pair that a training step reads or writes at the least; 0 where nobody has counted them."""
+        """Fewest values per pair that a training step can read and write; 0 where they have not been counted."""
         return 0
 
     def parameters_by_component(self) -> dict[str, int]:
-        """Trainable parameters of each part; a model may name its parts otherwise."""
+        """Trainable parameters of each component; a model may choose other components."""
         return {name: count_parameters([part]) for name, part in self.named_children() if count_parameters([part])}
 
     def reset_parameters(self) -> None:
@@ -137,7 +137,7 @@ class GraphModel(nn.Module):
         return f"encoding={encoding.name!r}, steps={encoding.steps}, support={encoding.support!r}"
 
     def _with_position(self, data: Data) -> Data:
-        """Superpixels: positions join the node features."""
+        """Superpixels: positions are appended to the node features."""
         channels = self.recipe.position_channels
         if not channels:
             return data
@@ -154,12 +154,12 @@ class GraphModel(nn.Module):
 
 
 def count_parameters(parts: list[Any]) -> int:
-    """Trainable entries of modules; None counts as none."""
+    """Trainable entries of modules; None counts as 0."""
     return sum(weight.numel() for part in parts if part is not None for weight in part.parameters())
 
 
 def _reset(part: nn.Module) -> None:
-    """By the module's own method, or by those of its parts."""
+    """By the module's own method, or by those of its children."""
     own = getattr(part, "reset_parameters", None)
     if callable(own):
         own()

@@ -1,6 +1,6 @@
 """Heads: node features → predictions (the task-dependent output of Appendix A).
 
-    pyramid      d → d/2 → d/4 → out, GELU between
+    pyramid      D → D/2 → D/4 → T, with GELU in between
     normalised   (linear → ReLU → L2-normalise) × (layers - 1) → linear
 
 each per node, or after summing or averaging the nodes of each graph.
@@ -23,7 +23,7 @@ Pooling = Literal["sum", "mean", "none"]
 
 
 class Pool(nn.Module):
-    """Nodes of each graph → one vector: [N, D] → [G, D]; "none" leaves nodes as they are."""
+    """Nodes of each graph → one vector: [N, D] → [G, D]; "none" returns the nodes unchanged."""
 
     def __init__(self, pooling: Pooling) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class Pool(nn.Module):
 
 
 class PyramidHead(nn.Module):
-    """Halves the width at each layer, GELU between: [·, D] → [·, T]."""
+    """Halves the width at each layer, with GELU in between: [·, D] → [·, T]."""
 
     linears: Sequence[nn.Linear]
 

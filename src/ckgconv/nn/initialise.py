@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-# Weights of kernels, feed-forward networks and the node stem start this small.
+# Standard deviation of the initial weights of kernels, feed-forward networks and the node stem.
 SMALL = 0.02
 
 

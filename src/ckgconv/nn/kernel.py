@@ -2,8 +2,8 @@
 
     MLP(x) = x + FC∘GELU∘Norm∘FC∘GELU∘Norm(x)           ψ(P) = FC∘Norm∘MLP∘…∘MLP(P)
 
-ψ never sees node features. So the kernels of L layers are one grouped MLP over the pairs of a batch, evaluated before
-any node is touched; the statistics of its input are shared by all groups.
+ψ does not depend on node features. So the kernels of L layers are one grouped MLP over the pairs of a batch, evaluated
+before the first block; all groups share the statistics of its input.
 
 Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C channels of ψ, N nodes.
 """
@@ -32,14 +32,14 @@ class KernelValues:
     """ψ of one layer on the pairs of a batch."""
 
     stored: Tensor  # [P, C]
-    background: Tensor | None  # [N, C] coefficient of the pairs not stored, None where all are
+    background: Tensor | None  # [N, C] coefficient of the pairs not stored, None where all are stored
 
 
 class Kernel(nn.Module):
     """L kernels of `blocks` residual MLP blocks; 0 blocks is a linear kernel.
 
-    Dropout: `mlp_dropout` ends each block before the residual sum, `kernel_dropout` acts on ψ itself. Zero rows
-    stand for many pairs, whose independent masks cannot be drawn by one row: they take the expectation, no dropout.
+    Dropout: `mlp_dropout` ends each block before the residual sum, `kernel_dropout` acts on ψ itself. A zero row
+    stands for many pairs with independent masks, which one row cannot represent: it has no dropout, the expectation.
 
     Args:
         width: D, channels of the pair features and of the blocks.
@@ -111,9 +111,9 @@ class Kernel(nn.Module):
 
 
 class GivenKernels(nn.Module):
-    """One module of the user's own per layer, each from pair features [R, D] to [R, C], in place of a `Kernel`.
+    """One custom module per layer, each from pair features [R, D] to [R, C], instead of a `Kernel`.
 
-    A module sees zero rows as rows like any other: with a sparse global support it must treat each row alone.
+    A module cannot tell zero rows from others: with a sparse global support it must treat each row separately.
     """
 
     def __init__(self, modules: Sequence[nn.Module]) -> None:

@@ -1,4 +1,4 @@
-"""Models by the kind that a recipe names."""
+"""Models by the kind named in a recipe."""
 
 from ckgconv.checks import require
 from ckgconv.nn.ckgcn import CKGCN
@@ -16,7 +16,7 @@ def build_model(recipe: ModelRecipe) -> GraphModel:
 
 
 def check_kind(recipe: ModelRecipe) -> None:
-    """Refuse a kind that does not exist, or that reads other values than this recipe has."""
+    """Refuse a kind that does not exist, or whose recipe class is not that of this recipe."""
     wanted = MODELS[recipe.kind].Recipe
     require(
         isinstance(recipe, wanted),

@@ -3,7 +3,7 @@
 BatchNorm with a weight per row: one module for padding (weight 0), for the zero row of the sparse global support
 (weight = number of pairs it stands for), and for ordinary rows (weight 1, equal to `torch.nn.BatchNorm1d`).
 
-A module holds the parameters and statistics of L groups (layers) as rows; `group` is the number of the one that acts.
+A module holds the parameters and statistics of L groups (layers) as rows; `group` selects one of them.
 
 Legend: L groups, R rows, D channels.
 """
@@ -24,15 +24,15 @@ NormName = Literal["batch", "layer", "none"]
 class WeightedBatchNorm(nn.Module):
     """y = γ (x - μ)/√(σ² + ε) + β with weighted batch statistics in training and running ones in evaluation.
 
-    The running variance takes the unbiased estimate σ² W/(W - 1), W the total weight, or σ² W where W < 2; where no
+    The running variance tracks the unbiased estimate σ² W/(W - 1), W the total weight, or σ² W where W < 2; where no
     row counts, nothing is tracked.
 
     Args:
         channels: D.
         groups: L sets of parameters and statistics.
-        initial_scale: where γ starts.
-        skewed: whether the rows are raw coordinates, whose statistics need pairwise sums: the library's kernel takes
-            one running float32 sum, which over 10⁵ such rows keeps three digits only.
+        initial_scale: initial value of γ.
+        skewed: whether the rows are raw coordinates, whose statistics need pairwise sums: torch's batch norm keeps
+            one running float32 sum, which has only three correct digits over 10⁵ such rows.
 
     Shapes: x [R, D], row_weight [R] → [R, D].
     """
@@ -69,7 +69,7 @@ class WeightedBatchNorm(nn.Module):
         nn.init.zeros_(self.shift)
 
     def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
-        if not self.training or self._weights_rows_alike(x, row_weight):
+        if not self.training or self._matches_torch(x, row_weight):
             return self._unweighted(x, group)
         if x.shape[0] == 0:
             return x
@@ -78,12 +78,12 @@ class WeightedBatchNorm(nn.Module):
         self._track(group, mean, variance, total)
         return y
 
-    def _weights_rows_alike(self, x: Tensor, row_weight: Tensor | None) -> bool:
-        """Whether torch's own batch norm takes the statistics of the batch as exactly."""
+    def _matches_torch(self, x: Tensor, row_weight: Tensor | None) -> bool:
+        """Whether torch's batch norm computes the same statistics of the batch, as exactly."""
         return not self.skewed and row_weight is None and x.shape[0] > 1 and not several_processes()
 
     def _unweighted(self, x: Tensor, group: int) -> Tensor:
-        """The same equation by torch's batch norm, in one pass over the memory."""
+        """The same equation by torch's batch norm, in fewer sweeps over memory."""
         mean, variance = self.running_mean[group], self.running_variance[group]
         scale, shift = self.scale[group], self.shift[group]
         return F.batch_norm(x, mean, variance, scale, shift, self.training, self.momentum, self.epsilon)
@@ -106,7 +106,7 @@ class WeightedBatchNorm(nn.Module):
 
 
 class GroupedLayerNorm(nn.Module):
-    """y = γ (x - μ_r)/√(σ_r² + ε) + β over the channels of each row: rows are independent, weights play no part."""
+    """y = γ (x - μ_r)/√(σ_r² + ε) + β over the channels of each row: rows are independent, weights have no effect."""
 
     def __init__(self, channels: int, groups: int = 1, epsilon: float = 1e-5) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ Legend: N nodes, E edges, R rows (P stored pairs, then zero rows), C coordinate 
 """
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,13 @@ from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.pairs import Encoding
 
 Combine = Literal["sum", "concatenate"]
+
+
+class Edges(NamedTuple):
+    """Embedded attributes of edges, and the rows of pairs on which they lie; those of parallel edges add up."""
+
+    row: Tensor  # [E]
+    attributes: Tensor  # [E, D]
 
 
 class NodeStem(nn.Module):
@@ -51,9 +58,11 @@ class PairStem(nn.Module):
         encoding: which coordinates.
         width: D.
         combine: "sum" or "concatenate".
-        initial_scale: where γ of the coordinates starts.
+        initial_scale: initial value of γ of the coordinates.
         inject_degree: whether degrees are injected into the coordinates (Eq. 8).
         position_channels: coordinates per node of superpixel graphs, 0 for none.
+
+    Shapes: `Pairs`, degree [N], `Edges` or None, positions [N, 2] or None → [R, D].
     """
 
     def __init__(
@@ -86,19 +95,13 @@ class PairStem(nn.Module):
         self.norm.reset_parameters()
 
     def forward(
-        self,
-        pairs: Pairs,
-        degree: Tensor,
-        edge_row: Tensor | None = None,
-        edge_attributes: Tensor | None = None,
-        position: Tensor | None = None,
+        self, pairs: Pairs, degree: Tensor, edges: Edges | None = None, position: Tensor | None = None
     ) -> Tensor:
-        """edge_row [E] and embedded edge_attributes [E, D] lie on real edges; those of parallel edges add up."""
         rows = pairs.coordinates.shape[0]
-        if edge_row is None or edge_attributes is None:
+        if edges is None:
             attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
         else:
-            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
+            attributes = on_edges(edges.row, edges.attributes.to(degree.dtype), rows)
         features = self.mix(attributes, self.encoder(pairs, degree))
         if self.position is not None and position is not None:
             features = features + self.position(position, pairs)
@@ -124,14 +127,14 @@ class PairPosition(nn.Module):
         nn.init.xavier_normal_(self.receiver.weight)
 
     def forward(self, position: Tensor, pairs: Pairs) -> Tensor:
-        # Positions are gathered before they are projected: they need no gradient, so no sum over pairs comes back.
+        # Gathered before the projection: positions need no gradient, so the backward pass has no sum over pairs.
         return self.sender(position[pairs.sender]) + self.receiver(position[pairs.receiver])
 
 
 class Mix(nn.Module):
     """a + FC(p), or FC([a ‖ p]): attributes a [R, D] and encoding p [R, C] → [R, D].
 
-    Where the encoding is a learned feature already (`embedded`), the sum needs no projection.
+    Where the encoding is already a learned feature (`embedded`), the sum needs no projection.
     """
 
     def __init__(self, width: int, channels: int, combine: Combine, embedded: bool = False) -> None:

@@ -1,1 +1,1 @@
-"""Pure tensor functions: the equation, and beside it what computes it faster."""
+"""Pure tensor functions: each equation as `naive` code, and faster implementations that are tested against it."""

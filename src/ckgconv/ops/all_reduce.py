@@ -1,4 +1,4 @@
-"""Sum over the processes of a data-parallel run: what makes two processes compute what one would."""
+"""Sum over the processes of a data-parallel run, so that several processes compute what one would."""
 
 import torch.distributed as dist
 from torch import Tensor

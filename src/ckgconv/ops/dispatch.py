@@ -6,8 +6,8 @@
     cuda     float32    Triton: fp32, tf32 where torch's float32 products may use it, bf16 under autocast;
                         plain torch below compute capability 8.0, and for tensors that do not fit (`fits`)
 
-Callers write `dispatch.uses_triton(x)`, never a name of their own for it, so that a test can replace `runs_triton` here
-once and run every kernel by Triton's interpreter.
+Callers write `dispatch.uses_triton(x)` and never import the function by name, so that a test can replace `runs_triton`
+here, once, and run every Triton kernel in Triton's interpreter.
 """
 
 import importlib.util
@@ -20,7 +20,7 @@ from torch import Tensor
 from ckgconv.ops.launch import pitch, product_precision
 
 WIDEST = 128  # channels of a tile
-# Shared memory of the largest kernel for more than 64 channels, as compiled; up to 64, 74 KB do on every GPU.
+# Shared memory of the largest Triton kernel for more than 64 channels, as compiled; up to 64 channels, 74 KB suffice.
 WIDE_BYTES, EXACT_WIDE_BYTES = 114_688, 196_608
 OLDEST_CAPABILITY = (8, 0)  # the first with tf32
 
@@ -36,7 +36,7 @@ def uses_triton(x: Tensor) -> bool:
 
 
 def fits(x: Tensor, rows: int, channels: int) -> bool:
-    """Whether 32-bit offsets reach so many rows, and tiles of so many channels fit into shared memory."""
+    """Whether 32-bit offsets reach that many rows, and tiles of that many channels fit into shared memory."""
     if channels > WIDEST or rows * pitch(channels) >= 2**31:
         return False
     exact = product_precision() == "tf32x3"
@@ -44,13 +44,13 @@ def fits(x: Tensor, rows: int, channels: int) -> bool:
 
 
 def shared_memory(x: Tensor) -> int:
-    """Bytes of shared memory that a program may take on the device of x."""
+    """Bytes of shared memory available to one program on the device of x."""
     return _shared_memory(x.device.index) if x.is_cuda else sys.maxsize  # Triton's interpreter has no limit
 
 
 @cache
 def multiplies_tf32(device: torch.device) -> bool:
-    """Whether there is such a GPU, with the matrix units that the kernels are written for."""
+    """Whether the device is a GPU with the tf32 matrix units that the Triton kernels need."""
     return torch.cuda.is_available() and torch.cuda.get_device_capability(device) >= OLDEST_CAPABILITY
 
 
@@ -64,5 +64,5 @@ def has_triton() -> bool:
 def _shared_memory(device: int) -> int:
     from triton.runtime import driver
 
-    # The figure by which Triton itself refuses a kernel.
+    # The limit that Triton itself checks when it compiles.
     return int(driver.active.utils.get_device_properties(device)["max_shared_mem"])

@@ -1,7 +1,7 @@
-"""Sizes and options of launches that all Triton kernels share, and the precision they compute in.
+"""Sizes and options that the launches of all Triton kernels share, and the precision they compute in.
 
-Storage has 16 bits under autocast, bfloat16 wherever the range matters, and float32 otherwise; sums, statistics and
-gradients of parameters are always float32.
+Large tensors are stored in 16 bits under autocast, as bfloat16 wherever the range matters, and in float32 otherwise;
+sums, statistics and gradients of parameters are always float32.
 """
 
 import torch
@@ -12,7 +12,7 @@ INTERPRETED_PROGRAMS = 4
 
 
 def storage(x: Tensor) -> torch.dtype:
-    """The dtype in which large tensors of any range are kept."""
+    """The dtype in which large tensors of any range are stored."""
     return torch.bfloat16 if torch.is_autocast_enabled(x.device.type) else torch.float32
 
 
@@ -22,14 +22,14 @@ def product_precision() -> str:
 
 
 def programs(x: Tensor, busy: int) -> int:
-    """How many programs there are with `busy` of them on each multiprocessor."""
+    """Programs of a launch with `busy` of them on each SM."""
     if not x.is_cuda:
         return INTERPRETED_PROGRAMS
     return busy * torch.cuda.get_device_properties(x.device).multi_processor_count
 
 
 def threshold(probability: float) -> tuple[int, float]:
-    """What 16 random bits must stay below for an entry to be kept, and the factor that keeps the expectation."""
+    """The bound on 16 random bits below which an entry is kept, and the factor that preserves the expectation."""
     level = round(LEVELS * (1 - probability))
     return level, LEVELS / level if level else 0.0
 
@@ -45,7 +45,7 @@ def power_of_two(number: int) -> int:
 
 
 def block(channels: int) -> int:
-    """Width of the tile that holds so many channels; matrix units take 16 at least."""
+    """Width of the tile that holds that many channels; matrix units need at least 16."""
     return max(16, power_of_two(channels))
 
 
@@ -55,18 +55,18 @@ def pitch(channels: int) -> int:
 
 
 def tall(rows: int, width: int) -> dict[str, int]:
-    """Rows of a tile and warps of a program that has a multiprocessor to itself: many rows need many in flight."""
+    """Rows of a tile and warps of a program that has an SM to itself: many warps hide the latency of many loads."""
     rows_at_once, warps = (128, 8) if rows <= 2**16 else (256, 16)
     return {"BLOCK_R": rows_at_once if width <= 64 else rows_at_once // 2, "num_warps": warps}
 
 
 def early_launch(x: Tensor) -> dict[str, bool]:
-    """Options of a launch that may begin before the previous one has ended: compute capability 9.0 and newer."""
+    """Options of a launch that may start before the previous one has ended: compute capability 9.0 and newer."""
     if x.is_cuda and torch.cuda.get_device_capability(x.device) >= (9, 0):
         return {"EARLY": True, "launch_pdl": True}
     return {"EARLY": False}
 
 
 def launch(width: int) -> dict[str, int]:
-    """Warps of a program, so that a tile of the width fits into registers; loads bypass shared memory."""
+    """Warps of a program, so that a tile of that width fits into registers; without software pipelining of loads."""
     return {"num_warps": 4 if width <= 64 else 8, "num_stages": 1}

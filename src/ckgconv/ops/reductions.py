@@ -2,7 +2,7 @@
 
     y = Σ_s p_s
 
-The library's reduction takes 10 to 20 µs for the few dozen parts that the passes leave behind.
+Torch's reduction costs 10 to 20 µs for the few dozen parts that a pass leaves.
 
 Legend: S parts, M values of each.
 """
@@ -17,8 +17,8 @@ from torch import Tensor
 from ckgconv.ops.launch import power_of_two
 from ckgconv.ops.tiles import read_sums
 
-VALUES, FEW_VALUES = 64, 16  # of one program
-FEW = 2**14  # values, up to which more programs wait less
+VALUES, FEW_VALUES = 64, 16  # values per program
+FEW = 2**14  # up to this many values, smaller programs hide latency better
 
 
 @triton.jit
@@ -29,14 +29,14 @@ def add_parts(parts, part_stride, sums, splits, values, BLOCK: tl.constexpr, PAR
 
 
 def summed(parts: Tensor) -> Tensor:
-    """[…] the sums of float32 parts [S, …], whose values lie side by side in each part."""
+    """[…] the sums of float32 parts [S, …], each of which is contiguous."""
     sums = torch.empty(parts.shape[1:], device=parts.device)
     write_sums(parts, sums)
     return sums
 
 
 def write_sums(parts: Tensor, sums: Tensor) -> None:
-    """The same into `sums` […]."""
+    """The same, written into `sums` […]."""
     splits, values = parts.shape[0], sums.numel()
     size = VALUES if values > FEW else FEW_VALUES
     if values:

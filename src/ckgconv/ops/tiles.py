@@ -1,14 +1,14 @@
-"""Pieces that the Triton kernels share: GELU, moments of a batch, dropout.
+"""Functions that the Triton kernels share: GELU, moments of a batch, dropout.
 
     GELU(n) = n Φ(n)        GELU'(n) = Φ(n) + n φ(n)
 
 For float32 values Φ is the rational formula 7.1.26 of Abramowitz and Stegun, whose error of 7.5·10⁻⁸ is that of a
-float32 sum; φ and Φ share one exponential. Where storage is of 16 bits, Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵))
-by the hardware's tanh, with coefficients fitted to Φ, in float16 arithmetic, two values in an instruction: the error in
-GELU of normally distributed n is 2.5·10⁻⁴ (root of the mean square), a quarter of what rounding to bfloat16 adds. A
-stage of the pairs pass is bound by such instructions. Beyond ±6, where Φ is 0 or 1, the polynomial stops.
+float32 sum; φ and Φ share one exponential. For 16-bit storage Φ = ½ (1 + tanh(c₀ n + c₁ n³ + c₂ n⁵)), with
+coefficients fitted to Φ, the hardware's tanh and float16 arithmetic, two values per instruction: the root mean square
+error in GELU of normally distributed n is 2.5·10⁻⁴, a quarter of what rounding to bfloat16 adds. The throughput of
+these instructions limits a stage of the pairs pass. n is clamped to ±6, where Φ is 0 or 1.
 
-Moments travel as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and are merged without cancellation:
+Moments are passed on as parts (W, μ, M₂ = Σ w (x - μ)²) of disjoint sets of rows and merged without cancellation:
 μ = c + Σ W_s (μ_s - c) / W, M₂ = Σ M₂_s + W_s (μ_s - c)² - W (μ - c)², with c the mean of the first part.
 """
 
@@ -19,15 +19,56 @@ import triton.language as tl
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 TINY = tl.constexpr(1e-30)
-AT_ONCE = tl.constexpr(64)  # parts that are read together: more would not fit into registers
+AT_ONCE = tl.constexpr(64)  # parts that are read in one tile: more would not fit into registers
+
+
+def tanh_argument(n: str) -> str:
+    """PTX for p = c₀ m + c₁ m³ + c₂ m⁵, with m = n clamped to ±6 and s = m²; two float16 values per register."""
+    return f"""
+        mov.b32 low, 0xC600C600;
+        mov.b32 high, 0x46004600;
+        mov.b32 c0, 0x3A613A61;
+        mov.b32 c1, 0x28BD28BD;
+        mov.b32 c2, 0x8DC48DC4;
+        max.f16x2 m, {n}, low;
+        min.f16x2 m, m, high;
+        mul.f16x2 s, m, m;
+        fma.rn.f16x2 p, s, c2, c1;
+        fma.rn.f16x2 p, p, s, c0;
+        mul.f16x2 p, p, m;"""
+
+
+TWICE_GELU = tl.constexpr(f"""{{
+        .reg .b32 m, s, p, low, high, c0, c1, c2;{tanh_argument("$1")}
+        tanh.approx.f16x2 p, p;
+        fma.rn.f16x2 $0, $1, p, $1;
+        }}""")
+# With t = tanh p: Φ = c = ½ + ½ t, GELU' = c + (1 - t) n c p' with p' = c₀ + d₁ s + d₂ s² = c₀ + 3 c₁ m² + 5 c₂ m⁴.
+GELU_AND_SLOPE = tl.constexpr(f"""{{
+        .reg .b32 n, m, s, p, t, c, low, high, c0, c1, c2, d1, d2, half, one, less;{tanh_argument("$2")}
+        mov.b32 d1, 0x2F1B2F1B;
+        mov.b32 d2, 0x97359735;
+        mov.b32 half, 0x38003800;
+        mov.b32 one, 0x3C003C00;
+        mov.b32 less, 0xBC00BC00;
+        tanh.approx.f16x2 t, p;
+        fma.rn.f16x2 p, s, d2, d1;
+        fma.rn.f16x2 p, p, s, c0;
+        fma.rn.f16x2 c, t, half, half;
+        mul.f16x2 n, $2, c;
+        fma.rn.f16x2 t, t, less, one;
+        mul.f16x2 t, t, n;
+        fma.rn.f16x2 $1, t, p, c;
+        mov.b32 $0, n;
+        }}""")
 
 
 @triton.jit
 def wait_for_last(EARLY: tl.constexpr):
-    """From here on everything that launches before this one have written is seen, and the next one may begin.
+    """Wait until everything written by earlier launches is visible, then let the next launch start.
 
-    Not before: launches that wait in a row would take the places of those beside them. Every program of every launch
-    that begins early calls this: else its end would not mean that those before it have ended.
+    Not earlier: waiting launches would occupy SMs that concurrent ones could use. Every program of a launch that starts
+    early must call this: otherwise the end of that launch would not imply the end of those before it.
     """
     if EARLY:
         gdc_wait()
@@ -36,11 +77,26 @@ def wait_for_last(EARLY: tl.constexpr):
 
 @triton.jit
 def group_start(group, stride):
-    """Where a group begins; `stride` is a multiple of 8 entries, as rows lie `pitch` apart, or 0.
+    """First entry of a group; `stride` is 0 or a multiple of 8 entries, since rows lie `pitch` apart.
 
-    So groups begin at 16 bytes' multiples, which the compiler cannot know.
+    Tells the compiler that groups are aligned to 16 bytes, which it cannot infer.
     """
     return tl.multiple_of(tl.cast(group, tl.int64) * stride, 8)
+
+
+@triton.jit
+def row_cells(row, real, columns, PITCH: tl.constexpr):
+    """[ROWS, COLUMNS] offsets of the entries of some rows that lie PITCH apart, and which of them exist."""
+    return row[:, None] * PITCH + columns[None, :], real[:, None] & (columns < PITCH)[None, :]
+
+
+@triton.jit
+def row_tile(start, rows, columns, PITCH: tl.constexpr, ROWS: tl.constexpr):
+    """Rows of the tile from `start` on, which of them exist, and their `row_cells`."""
+    row = start + tl.arange(0, ROWS)
+    real = row < rows
+    place, inside = row_cells(row, real, columns, PITCH)
+    return row, real, place, inside
 
 
 @triton.jit
@@ -70,14 +126,14 @@ def gelu_and_slope(n):
 
 @triton.jit
 def rounded_norm(slope, beta, mean):
-    """Slope and offset of a norm in float16; the offset is that of the rounded slope, so that the mean stays put."""
+    """Slope and offset of a norm in float16; the offset belongs to the rounded slope, so that the mean is unchanged."""
     rounded = slope.to(tl.float16)
     return rounded, (beta - mean * rounded.to(tl.float32)).to(tl.float16)
 
 
 @triton.jit
 def saturated(values):
-    """float32 as float16, ±65504 at most."""
+    """float32 → float16, clamped to ±65504."""
     return tl.inline_asm_elementwise(
         "cvt.rn.satfinite.f16x2.f32 $0, $2, $1;", "=r,f,f", [values], dtype=tl.float16, is_pure=True, pack=2
     )
@@ -85,73 +141,19 @@ def saturated(values):
 
 @triton.jit
 def twice_gelu(n):
-    """2 GELU(n) = n (1 + tanh(…)) of float16, |n| < 2¹⁵; the half, put elsewhere, is one multiplication less."""
-    return tl.inline_asm_elementwise(
-        """{
-        .reg .b32 m, s, p, low, high, c0, c1, c2;
-        mov.b32 low, 0xC600C600;
-        mov.b32 high, 0x46004600;
-        mov.b32 c0, 0x3A613A61;
-        mov.b32 c1, 0x28BD28BD;
-        mov.b32 c2, 0x8DC48DC4;
-        max.f16x2 m, $1, low;
-        min.f16x2 m, m, high;
-        mul.f16x2 s, m, m;
-        fma.rn.f16x2 p, s, c2, c1;
-        fma.rn.f16x2 p, p, s, c0;
-        mul.f16x2 p, p, m;
-        tanh.approx.f16x2 p, p;
-        fma.rn.f16x2 $0, $1, p, $1;
-        }""",
-        "=r,r",
-        [n],
-        dtype=tl.float16,
-        is_pure=True,
-        pack=2,
-    )
+    """2 GELU(n) = n (1 + tanh(…)) of float16, |n| < 2¹⁵; the caller's matrix absorbs the ½: one multiplication less."""
+    return tl.inline_asm_elementwise(TWICE_GELU, "=r,r", [n], dtype=tl.float16, is_pure=True, pack=2)
 
 
 @triton.jit
-def half_gelu_and_slope(n, beside):
+def half_gelu_and_slope(n, layout):
     """GELU(n) and GELU'(n) of float16.
 
-    The instructions name `beside` without reading it: n is then computed once, in the threads that hold `beside`, where
+    `layout` is an operand that no instruction reads: n is then computed once, in the threads that hold `layout`, where
     the compiler would otherwise compute it twice, for two distributions over threads.
     """
     return tl.inline_asm_elementwise(
-        """{
-        .reg .b32 n, m, s, p, t, c, low, high, c0, c1, c2, d1, d2, half, one, less;
-        mov.b32 low, 0xC600C600;
-        mov.b32 high, 0x46004600;
-        mov.b32 c0, 0x3A613A61;
-        mov.b32 c1, 0x28BD28BD;
-        mov.b32 c2, 0x8DC48DC4;
-        mov.b32 d1, 0x2F1B2F1B;
-        mov.b32 d2, 0x97359735;
-        mov.b32 half, 0x38003800;
-        mov.b32 one, 0x3C003C00;
-        mov.b32 less, 0xBC00BC00;
-        max.f16x2 m, $2, low;
-        min.f16x2 m, m, high;
-        mul.f16x2 s, m, m;
-        fma.rn.f16x2 p, s, c2, c1;
-        fma.rn.f16x2 p, p, s, c0;
-        mul.f16x2 p, p, m;
-        tanh.approx.f16x2 t, p;
-        fma.rn.f16x2 p, s, d2, d1;
-        fma.rn.f16x2 p, p, s, c0;
-        fma.rn.f16x2 c, t, half, half;
-        mul.f16x2 n, $2, c;
-        fma.rn.f16x2 t, t, less, one;
-        mul.f16x2 t, t, n;
-        fma.rn.f16x2 $1, t, p, c;
-        mov.b32 $0, n;
-        }""",
-        "=r,=r,r,f,f",
-        [n, beside],
-        dtype=(tl.float16, tl.float16),
-        is_pure=True,
-        pack=2,
+        GELU_AND_SLOPE, "=r,=r,r,f,f", [n, layout], dtype=(tl.float16, tl.float16), is_pure=True, pack=2
     )
 
 
@@ -171,6 +173,19 @@ def merge_moments(total, mean, squares, more, more_mean, more_squares):
     share = more / tl.maximum(both, TINY)
     offset = more_mean - mean
     return both, mean + offset * share, squares + more_squares + offset * offset * total * share
+
+
+@triton.jit
+def no_moments(CHANNELS: tl.constexpr):
+    """W, μ and M₂ of no rows."""
+    return 0.0, tl.zeros([CHANNELS], tl.float32), tl.zeros([CHANNELS], tl.float32)
+
+
+@triton.jit
+def merge_tile(total, mean, squares, values, weight):
+    """Moments of a set of rows and of a tile [R, D] with weights [R] together."""
+    more, more_mean, more_squares = tile_moments(values, weight)
+    return merge_moments(total, mean, squares, more, more_mean, more_squares)
 
 
 @triton.jit
@@ -196,7 +211,7 @@ def read_parts(parts, plane, count, channels, columns, PARTS: tl.constexpr):
 
 @triton.jit
 def read_plain_parts(parts, plane, count, rows, channels, columns, PARTS: tl.constexpr, ROWS: tl.constexpr):
-    """The same where every row counts once: part s has every count-th tile of ROWS rows, so W need not be read."""
+    """The same where every row counts once: part s holds every count-th tile of ROWS rows, so W need not be read."""
     centre = tl.load(parts + plane + columns, mask=columns < channels, other=0.0)
     whole = rows // ROWS
     firsts = tl.zeros([AT_ONCE, columns.shape[0]], tl.float32)
@@ -275,8 +290,15 @@ def read_sums(sums, count, stride, channels, columns, PARTS: tl.constexpr):
 
 
 @triton.jit
+def write_two_sums(sums, channels, columns, first, second):
+    """One part of two sums [channels], one behind the other, as `read_sums` reads them."""
+    tl.store(sums + columns, first, mask=columns < channels)
+    tl.store(sums + channels + columns, second, mask=columns < channels)
+
+
+@triton.jit
 def scrambled(x):
-    """A bijection of 32 bits in which every bit of x moves every bit of the result: two multiplications."""
+    """A bijection of 32 bits in which every bit of x affects every bit of the result: two multiplications."""
     x = (x ^ (x >> 16)) * 0x7FEB352D
     x = (x ^ (x >> 15)) * 0x846CA68B
     return x ^ (x >> 16)
@@ -284,10 +306,10 @@ def scrambled(x):
 
 @triton.jit
 def kept(seed, rows, threshold, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """[ROWS, COLUMNS] whether an entry is kept: a hash of its place under two keys that follow from the seed.
+    """[ROWS, COLUMNS] whether an entry is kept: a hash of its index under two keys derived from the seed.
 
-    Recomputed in the backward pass from the same numbers. Philox would serve eight entries with one call, but they
-    belong to other threads: exchanging them took 23 instructions and four barriers per entry, the hash takes ten.
+    The backward pass recomputes it. One call of Philox yields eight entries, but they belong to other threads:
+    exchanging them cost 23 instructions and four barriers per entry, the hash costs ten instructions.
     """
     key = scrambled(seed.to(tl.uint32))
     other = scrambled(key + 0x9E3779B9)

@@ -23,6 +23,7 @@ from ckgconv.data import load
 from ckgconv.engine.run import Run, open_network
 from ckgconv.graphs import pack
 from ckgconv.nn import CKGCN
+from ckgconv.nn.stem import Edges
 from ckgconv.pe import spd
 from ckgconv.studies.report import Options, Report, new_figure
 
@@ -91,10 +92,10 @@ def layer_kernels(model: CKGCN, data: Data) -> Tensor:
     """ψ [L, P, D] in evaluation mode."""
     model.eval()
     batch = model.prepare(data)
-    attributes = None
+    edges = None
     if model.edge_encoder is not None:
-        attributes = model.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
-    features = model.pair_stem(batch.pairs, batch.degree, batch.edge_row, attributes, batch.position)
+        edges = Edges(batch.edge_row, model.edge_encoder(batch.edge_features, batch.edge_row.shape[0]))
+    features = model.pair_stem(batch.pairs, batch.degree, edges, batch.position)
     return torch.stack([values.stored for values in model.kernel(features, batch.pairs)])
 
 

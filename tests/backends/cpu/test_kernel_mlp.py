@@ -1,4 +1,4 @@
-"""The passes of a CPU against `nn.kernel`: values, running statistics and every gradient."""
+"""The CPU passes against `nn.kernel`: values, running statistics and every gradient."""
 
 import copy
 
@@ -29,7 +29,7 @@ SHAPES = [
 
 
 def all_stored(rows):
-    """Pairs of which only the number matters to a kernel."""
+    """Pairs of which a kernel reads only the number."""
     nothing = torch.zeros(rows, dtype=torch.int64)
     pointer, one = torch.tensor([0, rows]), torch.zeros(1, dtype=torch.int64)
     return Pairs(pointer, nothing, nothing, torch.zeros(rows, 1), torch.tensor([float(rows)]), one, None)

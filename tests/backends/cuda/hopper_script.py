@@ -1,4 +1,4 @@
-"""Compiles kernels of the widest recipe for a Hopper GPU, without one, and prints the shared memory each takes."""
+"""Compiles the Triton kernels of the widest recipe for a Hopper GPU, without one, and prints their shared memory."""
 
 import json
 
@@ -17,7 +17,7 @@ from ckgconv.ops.convolution import triton as convolution
 from ckgconv.ops.lookup import triton as lookup
 
 WIDTH, TILE = 96, 128
-POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64", "places": "*i64"} | dict.fromkeys(
+POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64", "targets": "*i64"} | dict.fromkeys(
     ("rowptr", "receiver", "sender", "sender_ptr", "sender_rows", "sender_receiver", "pointer", "other", "row"), "*i64"
 )
 NUMBERS = {
@@ -53,7 +53,7 @@ HEAD = {"D": 128, "H1": 64, "H2": 32, "T": 11, "BLOCK_H1": 64, "BLOCK_H2": 32, "
 MATRIX = {"PRECISION": "tf32x3", "PIECE": 32, "SPAN": 128, "TILE": 64}
 LISTS = {"D": WIDTH, "BLOCK_D": TILE}
 TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
-# What a kernel is compiled for: constants, options, and the pointers that are not to float32.
+# What a Triton kernel is compiled for: constants, options, and the pointers that are not to float32.
 STAGES = dict.fromkeys(("x", "y", "residual"), "*fp16") | dict.fromkeys(("g", "gx", "carry"), "*bf16")
 PSI = {"psi": "*bf16", "gpsi": "*bf16"}
 EIGHT = {"num_warps": 8, "num_stages": 1}
@@ -111,14 +111,14 @@ CASES = {
     ),
     "products, bf16": (convolution.products, {**LISTS, "ROWS": 64}, EIGHT, {"gradient": "*bf16"}),
     "table": (lookup.table_gradient, {**COMMON, **TABLE}, EIGHT, {}),
-    "rows on their places": (lookup.add_rows, {"D": WIDTH, "BLOCK_M": 8, "BLOCK_D": TILE}, {"num_warps": 4}, {}),
+    "rows at their targets": (lookup.add_rows, {"D": WIDTH, "BLOCK_M": 8, "BLOCK_D": TILE}, {"num_warps": 4}, {}),
     "update": (adamw.update, {"BLOCK": 1024, "PARTS": 256, "EARLY": True}, {"num_warps": 4}, {}),
     "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, {}),
 }
 
 
 def shared_memory(kernel, constants: dict[str, object], options: dict[str, int], pointers: dict[str, str]) -> int:
-    """Bytes of shared memory of a kernel compiled for compute capability 9.0."""
+    """Bytes of shared memory of a Triton kernel compiled for compute capability 9.0."""
     types = {**NUMBERS, **POINTERS, **pointers}
     signature = {name: "constexpr" if name in constants else types.get(name, "*fp32") for name in kernel.arg_names}
     values = {(place,): constants[name] for place, name in enumerate(kernel.arg_names) if name in constants}

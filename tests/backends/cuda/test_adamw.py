@@ -1,4 +1,4 @@
-"""The flat optimiser: equations against torch's AdamW, kernel against the equations."""
+"""The flat optimiser: equations against torch's AdamW, Triton kernels against the equations."""
 
 import pytest
 import torch
@@ -31,7 +31,7 @@ def test_the_equations_are_those_of_torch(clip):
 
 @needs_triton
 def test_the_first_steps_have_their_length():
-    """From zero, where nothing hides the digits of a change."""
+    """From zero, so that no digit of the change is rounded away."""
     from ckgconv.backends.cuda.adamw import launch as fused
 
     exact, exact_moments = start(300, torch.float64)

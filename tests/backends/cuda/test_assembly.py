@@ -11,7 +11,7 @@ pytestmark = needs_triton
 
 
 def random_store(sizes):
-    """Pointers and edges of graphs with so many nodes; some edges are parallel, some are loops."""
+    """Pointers and edges of graphs with the given numbers of nodes; some edges are parallel, some are loops."""
     counts = [3 * size for size in sizes]
     ends = torch.cat([torch.randint(0, max(size, 1), (2, 3 * size)) for size in sizes], dim=1)
     node_ptr = torch.tensor([0, *sizes]).cumsum(0)
@@ -34,7 +34,7 @@ def test_members(sizes, numbers):
     from ckgconv.backends.cuda.assembly import triton as fused
 
     (*pointers, ends), chosen = random_store(sizes), torch.tensor(numbers).repeat_interleave(2)[::2]
-    # Padding looks at the first edge of the store, which may name a node that the last graph does not have.
+    # Padding reads the first edge of the store, which may name a node that the last graph does not have.
     ends[:, :1] = max(sizes[0] - 1, 0)
     store = (*pointers, ends.t().contiguous().t())
     taken = [sizes[number] for number in numbers if number >= 0]

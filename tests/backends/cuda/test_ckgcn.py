@@ -1,4 +1,4 @@
-"""A training step of the whole network by fused passes, as on a GPU: by Triton's interpreter, on padded batches."""
+"""A training step of the whole network by fused passes, as on a GPU: in Triton's interpreter, on padded batches."""
 
 import gc
 
@@ -58,7 +58,7 @@ def test_a_fused_step_in_bfloat16_is_near_the_plain_one(support, monkeypatch):
 
 
 def test_deferred_launches_write_what_they_would_at_once(monkeypatch):
-    """Gradients are handed on before they are written: whoever copied one would copy nothing."""
+    """Gradients are passed on before they are written: a copy of one would be uninitialised."""
     data = small_dataset(recipe("zinc"), most=9)
     monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: True)
 
@@ -125,7 +125,7 @@ def test_blocks_have_a_mode_of_their_own(training, monkeypatch):
 
 
 def follows(name, settings, precision, tolerance, monkeypatch):
-    """A prediction, the statistics that a step leaves behind, and the losses of two steps.
+    """A prediction, the statistics after a step, and the losses of two steps.
 
     The prediction comes first. Parameters without effect in training, such as biases in front of norms, have gradients
     of pure rounding, which Adam scales up; in evaluation they do have an effect.

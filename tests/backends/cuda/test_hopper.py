@@ -1,4 +1,4 @@
-"""The kernels compile for a Hopper GPU and fit its shared memory, also where there is none to run them."""
+"""The Triton kernels compile for a Hopper GPU and fit its shared memory, also on a machine without one."""
 
 import json
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from on_device import needs_triton
 
-# Bytes a program may take on compute capability 9.0.
+# Bytes available to a program on compute capability 9.0.
 LIMIT = 232_448
 
 

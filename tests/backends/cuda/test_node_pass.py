@@ -44,7 +44,7 @@ def drawn_support(nodes, longest):
 
 
 def specified(blocks, x, psi, pairs, degree, monkeypatch):
-    """x' of the last block, with the masks of the kernels handed in."""
+    """x' of the last block, with the dropout masks of the Triton kernels."""
     asked = []
 
     def handed(values, probability, training):
@@ -66,7 +66,7 @@ def fields_of(blocks, x):
 
 
 def lists_of(pairs, degree, padding=0):
-    """The support on the device, by receivers and by senders, with so many nodes of padding."""
+    """The support on the device, by receivers and by senders, with that many padding nodes."""
     from ckgconv.backends.cuda.ckgcn import sorted_by_sender
     from ckgconv.backends.cuda.node_pass.options import Lists
 
@@ -110,7 +110,7 @@ def test_forward_and_backward(nodes, width, ratio, layers, dropout, padding, man
     from ckgconv.backends.cuda.node_pass import forward, gradients
 
     monkeypatch.setattr(forward, "MANY", many)
-    # Of more than 128 nodes the gradients of matrices have several parts; here of more than 32.
+    # Above 128 nodes the gradients of matrices have several parts; here above 32.
     monkeypatch.setattr(gradients, "SPAN", 32 if many else gradients.SPAN)
     (pairs, degree), blocks = drawn_support(nodes, 10), drawn_blocks(layers, width, ratio, dropout)
     rough_blocks = copy.deepcopy(blocks).to(DEVICE, torch.float32)

@@ -36,7 +36,7 @@ def pairs_of(rows, stored, weight):
 
 
 def specified(kernel, x, pairs, monkeypatch, seed=SEED):
-    """ψ [L, R, D] of the module before its constraint, with the masks of the kernels handed in; its fields."""
+    """ψ [L, R, D] of the module before its constraint, with the dropout masks of the Triton kernels; its fields."""
     layers, stored, width = kernel.layers, pairs.num_pairs, x.shape[1]
     asked = []
 
@@ -67,7 +67,7 @@ def leaves(kernel, x, dtype, device):
 
 
 def fused(kernel, x, weight=None, filled=None, spared=0, seed=SEED, part=None):
-    """ψ [L, R, D] by the pass, whose kernel is float32 on the device."""
+    """ψ [L, R, D] by the pass, with a float32 copy of the kernel on the device."""
     from ckgconv.backends.cuda.pairs_pass import launch
     from ckgconv.backends.cuda.pairs_pass.options import Dropout, rows_of, settings_of
     from ckgconv.backends.cuda.schedule import IN_ORDER
@@ -140,7 +140,7 @@ def test_moments_of_the_input_may_be_given(weighted, monkeypatch):
     ("rows", "width", "groups", "blocks"), [(150, 20, 3, 2), (70, 64, 2, 1), (64, 16, 2, 2), (40, 96, 1, 2)]
 )
 def test_values_kept_in_16_bits(rows, width, groups, blocks, dropouts, monkeypatch):
-    """Rounding of every stage is all that differs."""
+    """Only the rounding of every stage differs."""
     torch.manual_seed(rows)
     kernel = drawn_kernel(width, groups, blocks, dropouts)
     x = torch.randn(rows, width, dtype=torch.float64) * 2 + 1
@@ -154,7 +154,7 @@ def test_values_kept_in_16_bits(rows, width, groups, blocks, dropouts, monkeypat
     found = torch.autograd.grad((psi.float() * pulled.float().to(DEVICE)).sum(), rough)
     assert psi.dtype == torch.bfloat16
     assert relative(psi, expected) < 0.004
-    # Some gradients vanish, and rounding is all there is.
+    # Some gradients vanish, and only rounding is left.
     largest = max(float(theirs.norm()) for theirs in wanted)
     for mine, theirs in zip(found, wanted, strict=True):
         assert float((mine.double().cpu() - theirs).norm()) < 0.015 * max(float(theirs.norm()), 0.1 * largest)

@@ -1,4 +1,4 @@
-"""Side streams of a step, on streams that only write down what waits for what."""
+"""Side streams of a step, on fake streams that only log what waits for what."""
 
 import pytest
 from fake_streams import fake_streams

@@ -9,7 +9,7 @@ from on_device import DEVICE, needs_triton, relative
 from torch import nn
 
 from ckgconv.nn.encoders import ConstantEncoder, LinearEncoder
-from ckgconv.nn.stem import NodeStem, PairStem
+from ckgconv.nn.stem import Edges, NodeStem, PairStem
 from ckgconv.pairs import Encoding
 
 pytestmark = needs_triton
@@ -89,7 +89,7 @@ def forward_and_backward(rows, channels, width, weighted):
 
 @pytest.mark.parametrize("kind", [lambda: LinearEncoder(2, 4), lambda: ConstantEncoder(4)], ids=["linear", "constant"])
 def test_factors_of_edge_attributes_give_the_same_features(kind):
-    """Summed on rows before the product, positions in the same product: values and gradients stay."""
+    """Summed on rows before the product, with positions in the same product: values and gradients are unchanged."""
     from ckgconv.backends.cuda.attributes import factored
     from ckgconv.backends.cuda.schedule import IN_ORDER
     from ckgconv.backends.cuda.stem.modules import FusedPairStem
@@ -101,9 +101,9 @@ def test_factors_of_edge_attributes_give_the_same_features(kind):
     row, raw, position = torch.tensor([3, 3, 7]), torch.randn(3, 2).double(), torch.rand(6, 2).double()
     degree = graphs.degree(torch.float64)
     parameters, pulled = [*encoder.parameters(), *stem.parameters()], torch.randn(36, 4).double()
-    expected = stem(pairs, degree, row, encoder(raw, 3), position)
+    expected = stem(pairs, degree, Edges(row, encoder(raw, 3)), position)
     stem.__class__ = FusedPairStem
-    found = stem(pairs, degree, row, factored(encoder, raw, 3, IN_ORDER), position)
+    found = stem(pairs, degree, factored(encoder, raw, row, IN_ORDER), position)
     torch.testing.assert_close(found, expected)
     wanted = torch.autograd.grad((expected * pulled).sum(), parameters)
     for mine, theirs in zip(torch.autograd.grad((found * pulled).sum(), parameters), wanted, strict=True):

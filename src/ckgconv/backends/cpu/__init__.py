@@ -1,4 +1,4 @@
-"""What makes a model fast on a CPU: fewer passes over memory, memory that is kept, equal rows evaluated once."""
+"""Passes for a CPU: fewer sweeps over memory, buffers that outlive a step, equal rows evaluated once."""
 
 from torch import nn
 

@@ -1,8 +1,8 @@
-"""The kernels ψ of a network on a CPU, one layer when it is asked for.
+"""The kernels ψ of a network on a CPU, one layer at a time, when it is needed (Eqs. 5 and 6).
 
-Each layer is convolved while its ψ is still in cache. In training the passes of `kernel_mlp` replace a dozen library
-calls and keep their memory from step to step. In evaluation no statistics couple the rows, so equal rows of pair
-features are evaluated once.
+Each layer is convolved while its ψ is still in cache. In training `kernel_mlp` replaces a dozen torch operations and
+keeps its buffers from step to step. In evaluation no statistics couple the rows, so equal rows of pair features are
+evaluated once.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,11 +30,11 @@ class CPUKernel(Kernel):
         if not self.applies(pair_features, pairs):
             return super().forward(pair_features, pairs)
         values = self._trained(pair_features, pairs) if self.training else self._evaluated(pair_features, pairs)
-        # A hook may look at the values, which an iterator gives once.
+        # A hook may read the values, which an iterator yields only once.
         return tuple(values) if self._forward_hooks else values
 
     def applies(self, pair_features: Tensor, pairs: Pairs) -> bool:
-        """Batch norms, rows that all count alike in training, no gradient in evaluation."""
+        """Batch norms; in training, rows that all count once; in evaluation, no gradient."""
         plain = has_batch_norms(self) and pair_features.device.type == "cpu"
         if not plain or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
             return False
@@ -63,7 +63,7 @@ class CPUKernel(Kernel):
 
     @property
     def memory(self) -> Memory:
-        """Kept from step to step, made when it is first used."""
+        """Kept from step to step, created on first use."""
         if "_memory" not in self.__dict__:
             self._memory = Memory()
         return self._memory

@@ -1,13 +1,13 @@
-"""The kernel ψ of one layer on a CPU; the specification is `nn.kernel`.
+"""The kernel ψ of one layer on a CPU (Eqs. 5 and 6); the specification is `nn.kernel`.
 
-A CPU spends its time on the passes over memory between the matrix products. So each stage is one affine map (the norm),
-one GELU in place and one product, and the backward pass is written out: it keeps the input of every stage, recomputes
-normalised and activated values, and works in the same few buffers. With f = γ/√(σ² + ε), o = β - f μ:
+On a CPU the sweeps over memory between the matrix products dominate. So each stage is one affine map (the norm), one
+GELU in place and one product, and the backward pass is written out: it keeps the input of every stage, recomputes
+normalised and activated values, and reuses the same few buffers. With f = γ/√(σ² + ε), o = β - f μ:
 
     last stage    ψ = (W f) h + (b + W o)        ∂W = Gᵀh f + (Σ G) oᵀ
                   Σ ∂n = Wᵀ Σ G                  Σ ∂n h = Σ_c W_c ⊙ (Gᵀh)_c      from sums that ∂W needs in any case
 
-A bias right before a norm has no effect on the result, and so no gradient; it moves the running mean alone.
+A bias right before a norm has no effect on the result and hence no gradient; it only shifts the running mean.
 
 Legend: R rows, K channels of a stage's input, D of its output.
 """
@@ -24,7 +24,7 @@ from ckgconv.backends.stages import Running, Stage, grouped
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.dropout.packed import LEVELS, draw_bits, inverse_share, keep_factor, levels_kept
 
-EVALUATED_ROWS = 2**15  # at a time, so that their intermediate values stay in cache
+EVALUATED_ROWS = 2**15  # per chunk, so that intermediate values stay in cache
 
 
 class Moments(NamedTuple):
@@ -40,7 +40,7 @@ class Shared:
     moments: Moments
 
     def __init__(self, x: Tensor, memory: Memory, stored: int) -> None:
-        # The buffers are used again and again and stay in cache; the others are kept for the backward pass.
+        # The three buffers are reused and stay in cache; the other tensors are kept for the backward pass.
         first, second, third, *self._free = memory.borrow(self, 3 + stored, x)
         self.buffers = (first, second, third)
 
@@ -50,7 +50,7 @@ class Shared:
 
 
 class Tracking(NamedTuple):
-    """Running statistics [K] of the stages of one layer, and how they move."""
+    """Running statistics [K] of the stages of one layer, and the constants of their update."""
 
     running: Running
     momentum: float
@@ -101,10 +101,10 @@ def evaluated_kernel_mlp(x: Tensor, stages: Sequence[Stage], shared: Shared) -> 
 
 
 def folded(stages: Sequence[Stage], running: Running, epsilon: float) -> list[Stage]:
-    """The same function, with the running statistics, in fewer passes: norms behind linear maps become part of a map.
+    """The same function, with the running statistics, in fewer sweeps: norms are folded into adjacent linear maps.
 
-    Fields may have leading dimensions, as those of all layers together do. What is left reads x + W₂ GELU(W₁ GELU(γ x +
-    β) + b₁) in each block and W x + b at the end: biases inside the residual sum wait for the next norm.
+    Fields may have leading dimensions, as those of all layers together do. What remains is x + W₂ GELU(W₁ GELU(γ x +
+    β) + b₁) in each block and W x + b at the end: biases inside the residual sum are folded into the next norm.
     """
     moments = [Moments(mean, _root(variance, epsilon)) for mean, variance in running]
     norms = [affine(stage, each) for stage, each in zip(stages, moments, strict=True)]
@@ -129,7 +129,7 @@ class KernelMLP(torch.autograd.Function):
         stages = grouped(fields)
         psi, inputs, moments, bits = _forward(x, stages, settings)
         ctx.settings, ctx.moments, ctx.bits = settings, moments, bits
-        # Not saved by torch, whose check counts every write into the borrowed memory as one into these.
+        # Not by save_for_backward, whose version check counts every write into the borrowed buffer as one into these.
         ctx.inputs = inputs[1:]
         ctx.save_for_backward(x, *fields)
         return psi
@@ -191,7 +191,7 @@ def _tracked(values: Tensor, number: int, stages: Sequence[Stage], settings: Set
     running_mean, running_variance = settings.tracking.running[number]
     mean, variance = torch.batch_norm_update_stats(values, running_mean, running_variance, settings.tracking.momentum)
     if number % 2:
-        # The bias that the stage before left out.
+        # The bias that the previous stage left out.
         running_mean.add_(stages[number - 1].bias, alpha=settings.tracking.momentum)
     return Moments(mean, _root(variance, settings.tracking.epsilon))
 
@@ -227,7 +227,7 @@ def _backward(
 
 
 def _last_backward(gradient: Tensor, stage: Stage, values: Tensor, moments: Moments, kept: int) -> tuple[Tensor, Stage]:
-    """Through ψ = FC∘BN, without a pass over rows beside the two products."""
+    """Through ψ = FC∘BN, with no sweep over rows except for the products."""
     share = inverse_share(kept)
     factor, offset = affine(stage, moments)
     product, sums = transposed_product(gradient, values).mul_(share), row_sum(gradient).mul_(share)
@@ -244,7 +244,7 @@ def _stage_backward(
 ) -> tuple[Tensor, Tensor, Stage]:
     """Through FC∘GELU of the normalised values, ∂n left in the first buffer; slope and constant of what follows.
 
-    `share` is the scale of the dropout behind the stage, None where a norm stands there.
+    `share` is the scale of the dropout after the stage, None where a norm follows.
     """
     result, buffer = buffers
     factor = 1.0 if share is None else share
@@ -273,13 +273,13 @@ def _dropped(gradient: Tensor, bits: Tensor | None, kept: int, buffer: Tensor) -
 
 
 def _like(buffer: Tensor, values: Tensor) -> Tensor:
-    """The buffer, or one of another width where ψ has other channels than its blocks."""
+    """The buffer, or a new one where ψ has another width than its blocks."""
     return buffer if buffer.shape == values.shape else torch.empty_like(values)
 
 
 @torch.no_grad()
 def share(x: Tensor, running: tuple[Tensor, Tensor], norm: WeightedBatchNorm, memory: Memory, stages: int) -> Shared:
-    """What the L layers of so many stages that read x [R, K] share; running statistics [L, K] move towards x's."""
+    """What the L layers that read x [R, K] share; running statistics [L, K] move towards the moments of x."""
     momentum, epsilon = norm.momentum, norm.epsilon
     rows, layers = x.shape[0], running[0].shape[0]
     mean = row_sum(x) / rows
@@ -326,10 +326,10 @@ def row_sum(values: Tensor) -> Tensor:
 
 
 def by_thread(values: Tensor) -> tuple[Tensor, Tensor]:
-    """[R, K] → [T, R // T, K], one part for each thread, and the rows that are left.
+    """[R, K] → [T, R // T, K], one part per thread, and the remaining rows.
 
-    Pointwise operations and products give each core a range of rows, but torch.sum a range of columns, and that moves
-    every other line of memory from one core's cache to the other's and back: longer than the sum itself takes.
+    Pointwise operations and products give each core a range of rows, but torch.sum a range of columns: that moves every
+    other cache line from one core's cache to the other's and back, which costs more than the sum itself.
     """
     threads = torch.get_num_threads()
     rows = values.shape[0] // threads

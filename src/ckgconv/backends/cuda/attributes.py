@@ -1,7 +1,7 @@
 """Embedded attributes of edges as the factors of a product, so that sums over rows precede the projection.
 
-    linear, constant   X Wᵀ: the scatter of X onto pairs takes a few channels, not D
-    types              T[a]: rows are looked up where they are placed
+    linear, constant   X Wᵀ: the scatter of X onto pairs moves a few channels, not D
+    types              T[a]: rows are read from the table and added to pairs in one launch
 
 Legend: M rows (edges), K columns, V types, D width.
 """
@@ -15,40 +15,45 @@ from torch import Tensor
 
 from ckgconv.backends.cuda.schedule import InOrder
 from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, TypeEncoder
+from ckgconv.nn.stem import Edges
 from ckgconv.ops.lookup import lookup
 
 
 class Projected(NamedTuple):
-    """X Wᵀ [M, D] as its factors."""
+    """X Wᵀ [M, D] as its factors, on rows of pairs."""
 
+    row: Tensor  # [M]
     features: Tensor  # X [M, K]
     matrix: Tensor  # W [D, K]
 
 
 class Listed(NamedTuple):
-    """T[a] [M, D] as table and index."""
+    """T[a] [M, D] as table and index, on rows of pairs."""
 
+    row: Tensor  # [M]
     types: Tensor  # a [M]
     table: Tensor  # T [V, D]
 
 
-def factored(
-    encoder: AttributeEncoder, features: Tensor | None, rows: int, schedule: InOrder
-) -> Tensor | Projected | Listed:
-    """Embedded attributes of `rows` edges by their factors, or as they are where several tables are summed."""
+AnyEdges = Edges | Projected | Listed
+
+
+def factored(encoder: AttributeEncoder, features: Tensor | None, row: Tensor, schedule: InOrder) -> AnyEdges:
+    """Embedded attributes of edges on rows [M] by their factors, or as they are where several tables are summed."""
+    edges = row.shape[0]
     if isinstance(encoder, ConstantEncoder):
-        return Projected(encoder.vector.new_ones(rows, 1), encoder.vector.unsqueeze(-1))
+        return Projected(row, encoder.vector.new_ones(edges, 1), encoder.vector.unsqueeze(-1))
     assert features is not None
     if isinstance(encoder, LinearEncoder):
         matrix = torch.cat([encoder.linear.weight, encoder.linear.bias.unsqueeze(-1)], dim=1)
-        return Projected(torch.cat([features, features.new_ones(rows, 1)], dim=1), matrix)
+        return Projected(row, torch.cat([features, features.new_ones(edges, 1)], dim=1), matrix)
     if len(encoder.tables) == 1:
-        return Listed(features[:, 0], encoder.tables[0].weight)
-    return embedded(encoder, features, schedule)
+        return Listed(row, features[:, 0], encoder.tables[0].weight)
+    return Edges(row, embedded(encoder, features, schedule))
 
 
 def embedded(encoder: AttributeEncoder, features: Tensor, schedule: InOrder) -> Tensor:
-    """[M, D] as the encoder itself; gradients of tables are taken on a side stream."""
+    """[M, D] as the encoder itself; gradients of tables are computed on a side stream."""
     if not isinstance(encoder, TypeEncoder):
         return encoder(features, features.shape[0])
     tables = zip(features.unbind(1), encoder.tables, strict=True)

@@ -1,7 +1,7 @@
 """Batches of static capacity: whatever graphs a batch holds, its tensors have the same shapes.
 
-Every step here is a tensor operation of fixed shape on the device that holds the data, so a training step that starts
-from graph numbers can be captured as one CUDA graph. This is the only place that creates padding:
+Everything here is tensor operations of fixed shape on the device that holds the data, so a training step that starts
+from graph numbers can be captured as one CUDA graph. No other file creates padding:
 
 - nodes, pairs and edges behind the filled ones are padding; at least one of each always is, and padding points to it;
 - padding has weight 0 in all statistics, belongs to no graph, and is not counted by any loss;
@@ -103,7 +103,7 @@ def padded_batch(
         like = torch.empty(0, dtype=dtype, device=numbers.device)
         found = members(store.node_ptr, store.edge_ptr, store.edge_index, numbers, capacity, like)
         nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
-        schedule.wait_for_prefetch()  # walks occupy much of the device
+        schedule.wait_for_prefetch()  # the launch of the walks occupies much of the device
         pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)
     else:
         nodes = ragged(store.node_ptr, numbers, capacity.nodes)
@@ -174,7 +174,7 @@ def _with_zero_rows(pairs: Pairs, stored: StoredPairs, nodes: Ragged, numbers: T
     sizes, graph = nodes.start.diff(), numbers.clamp(min=0)
     count = torch.where(numbers >= 0, stored.pair_ptr[graph + 1] - stored.pair_ptr[graph], 0)
     dtype, zero_rows = pairs.row_weight.dtype, sizes.shape[0] + 1
-    # Padding has the size 1, by which its sums may be divided.
+    # Padding has size 1, so that sums may be divided by it.
     size = F.pad(sizes, (0, 1), value=1)[nodes.owner].to(dtype)
     return replace(
         pairs,
@@ -183,7 +183,7 @@ def _with_zero_rows(pairs: Pairs, stored: StoredPairs, nodes: Ragged, numbers: T
         support_size=size,
         row_weight=torch.cat([pairs.row_weight, F.pad((sizes**2 - count).to(dtype), (0, 1))]),
         graph_ptr=torch.cat([nodes.start, nodes.start.new_full((1,), nodes.row.shape[0])]),
-        # Zero rows lie behind the padding: all rows are computed, and weights say which count.
+        # Zero rows follow the padding: all rows are computed, and the weights decide which count.
         filled=None,
     )
 
@@ -200,8 +200,8 @@ def _gathered(
     node = torch.arange(capacity.nodes + 1, device=numbers.device)
     row = torch.arange(capacity.pairs, device=numbers.device)
     sender_rows = torch.where(rows.real, rows.start[rows.owner] + stored.sender_rows[rows.row].long(), row)
-    # Padding lies behind all real rows and belongs to the last node, which is padding itself; that node has no list,
-    # which a sum over pairs would walk along.
+    # Padding follows all real rows and belongs to the last node, which is padding itself. That node has an empty list:
+    # otherwise a sum over pairs would read all of the padding.
     rowptr = torch.searchsorted(receiver, node).clamp(max=rows.start[-1])
     values = stored.coordinates[rows.row]
     edge_row = rows.start[edges.owner] + stored.edge_row[edges.row]

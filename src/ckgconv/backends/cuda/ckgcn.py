@@ -1,9 +1,9 @@
-"""CKGCN by fused passes: `nn.ckgcn` with another order of launches, the same parameters.
+"""CKGCN by fused passes: `nn.ckgcn` with its own launches and the same parameters.
 
     main stream    pair stem ─ pairs pass (ψ of all layers) ─┬─ node pass (all blocks) ─ head
     side streams   seeds, moments, node stem ────────────────┘  the next batch
 
-The plain module is the specification; each part that does not apply to a recipe or a batch runs as that module does.
+The plain module is the specification; what no fused pass computes for a recipe or a batch runs as that module does.
 
 Legend: L blocks, N nodes, P pairs, D width.
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.backends.cuda.attributes import Listed, Projected, embedded, factored
+from ckgconv.backends.cuda.attributes import AnyEdges, embedded, factored
 from ckgconv.backends.cuda.kernel import FusedKernel, only_real
 from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists
@@ -34,7 +34,7 @@ from ckgconv.ops.precision import without_autocast
 
 
 class FusedCKGCN(ScheduledModel, CKGCN):
-    """`CKGCN` on a CUDA GPU; its parts are fused ones too (`backends.accelerate` swaps all of them)."""
+    """`CKGCN` on a CUDA GPU; `backends.accelerate` swaps its submodules for fused ones too."""
 
     kernel: FusedKernel | GivenKernels
     node_stem: FusedNodeStem
@@ -54,12 +54,11 @@ class FusedCKGCN(ScheduledModel, CKGCN):
             begin = schedule.point()
             with schedule.side_stream():
                 seeds = draw_seeds(batch.degree.device, 2) if self.training else None
-            e, part = self.pair_stem.with_moments(
-                batch.pairs, batch.degree, batch.edge_row, self._edge_factors(batch, schedule), batch.position, schedule
-            )
+            edges = self._edge_factors(batch, schedule)
+            e, part = self.pair_stem.with_moments(batch.pairs, batch.degree, edges, batch.position, schedule)
             if part is None:
-                schedule.join()  # for the seeds; a fused stem has joined
-            # Concurrent with all of this and with the kernels of all layers; joined where blocks begin.
+                schedule.join()  # for the seeds; a fused stem has already joined
+            # Concurrent with all of the above and with the pairs pass; joined where the blocks start.
             with schedule.side_stream(since=begin):
                 h = self._node_features(batch, schedule)
         return self._run_blocks(h, e, part, seeds, batch, schedule)
@@ -69,14 +68,11 @@ class FusedCKGCN(ScheduledModel, CKGCN):
         attributes = embedded(self.node_encoder, batch.node_features, schedule)
         return self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled, schedule)
 
-    def _edge_factors(self, batch: GraphBatch, schedule: InOrder) -> Tensor | Projected | Listed | None:
+    def _edge_factors(self, batch: GraphBatch, schedule: InOrder) -> AnyEdges | None:
         """Embedded attributes of edges; their factors where the scatter onto pairs may precede the projection."""
-        edges = batch.edge_row.shape[0]
-        if self.edge_encoder is None:
-            return None
-        if self.recipe.combine != "sum":
-            return self.edge_encoder(batch.edge_features, edges)
-        return factored(self.edge_encoder, batch.edge_features, edges, schedule)
+        if self.edge_encoder is None or self.recipe.combine != "sum":
+            return self._edges(batch)
+        return factored(self.edge_encoder, batch.edge_features, batch.edge_row, schedule)
 
     def _run_blocks(
         self,
@@ -159,7 +155,7 @@ def block_fields(block: CKGConvBlock, h: Tensor) -> Block:
 
 
 def support_lists(batch: GraphBatch) -> Lists:
-    """The support by receivers and by senders; sorted here unless the batch brings the order along."""
+    """The support by receivers and by senders; sorted here unless the batch includes the order by senders."""
     pairs = sorted_by_sender(batch.pairs)
     lists = sender_lists(pairs)
     assert lists is not None

@@ -1,4 +1,4 @@
-"""The kernels ψ of all layers by the pairs pass: `nn.kernel` with another forward, the same parameters.
+"""The kernels ψ of all layers by the pairs pass: `nn.kernel` with its own forward and the same parameters.
 
 Legend: L layers, R rows (P stored pairs, then zero rows), C channels of ψ, D width.
 """
@@ -30,18 +30,13 @@ class FusedKernel(Kernel):
     def forward(self, pair_features: Tensor, pairs: Pairs) -> Iterable[KernelValues]:
         if kernel_reason(self, pair_features) is not None:
             return super().forward(pair_features, pairs)
-        layers = only_real(self.all_layers(pair_features, pairs), pairs).unbind(0)
+        layers = only_real(self.all_layers(pair_features, pairs, None, None, IN_ORDER), pairs).unbind(0)
         # Dropout of unconstrained values is part of the pass.
         finish = split_rows if self.constraint == "none" else self.constrain
         return tuple(finish(psi, pairs) for psi in layers)
 
     def all_layers(
-        self,
-        pair_features: Tensor,
-        pairs: Pairs,
-        part: Tensor | None = None,
-        seed: Tensor | None = None,
-        schedule: InOrder = IN_ORDER,
+        self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, schedule: InOrder
     ) -> Tensor:
         """ψ [L, R, C] of all layers before its constraint; rows of padding are not written.
 
@@ -53,7 +48,7 @@ class FusedKernel(Kernel):
         if not self.training:
             return launch.evaluated_kernel_mlp(pair_features, stages, settings, rows)
         seed = draw_seeds(pair_features.device, 1)[0] if seed is None else seed
-        # Dropout of ψ stands behind a constraint where there is one.
+        # Under a constraint, dropout of ψ follows the constraint.
         on_kernel = self.kernel_dropout if self.constraint == "none" else 0.0
         drop = Dropout(seed, mlp_dropout(self), on_kernel, pairs.num_pairs)
         psi, _ = launch.kernel_mlp(pair_features, stages, settings, rows, drop, part)
@@ -62,7 +57,7 @@ class FusedKernel(Kernel):
     def constrained_layers(
         self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, schedule: InOrder
     ) -> Tensor | None:
-        """ψ [L, P, C] of all layers under its constraint, where fused kernels give it, else None.
+        """ψ [L, P, C] of all layers under its constraint, or None where no fused pass computes it.
 
         Every pair is stored; padding is not written; for `part` and `seed` see `all_layers`.
         """
@@ -76,7 +71,7 @@ class FusedKernel(Kernel):
 
 
 def only_real(psi: Tensor, pairs: Pairs) -> Tensor:
-    """ψ [L, R, C] with zeros, and no gradient, in rows of padding, which the passes leave unwritten."""
+    """ψ [L, R, C] with zeros, and without gradient, in rows of padding, which the passes leave unwritten."""
     if pairs.filled is None:
         return psi
     real = torch.arange(psi.shape[1], device=psi.device) < pairs.filled

@@ -1,4 +1,4 @@
-"""The modules that have fused passes on a CUDA GPU."""
+"""The modules of `nn` that have fused passes on a CUDA GPU, and the passes."""
 
 from torch import nn
 

@@ -1,15 +1,15 @@
 """Which stream each launch of a step runs on, and what waits for what.
 
-A step is a chain of launches, each waiting for the one before it, but not all of them depend on each other: nothing
-reads gradients of parameters before the update, nor the stem of the nodes before the blocks. A `Schedule` runs such
-launches on side streams, several in turn, since they need not wait for each other either.
+On one stream each launch waits for the one before it, but not every launch is on the critical path: nothing reads
+gradients of parameters before the update, nor the stem of the nodes before the blocks. A `Schedule` runs such launches
+on side streams, in rotation, since they need not wait for each other either.
 
-Two passes decide when. The node pass occupies half of a large GPU, so the next batch is assembled beside it: the model
-calls `start_prefetch` there. The pairs pass fills every SM, so a concurrent launch delays its next stage: what should
-not run there is deferred until the main stream calls `flush_deferred`.
+Two passes decide when. The node pass occupies half of a large GPU, so the next batch is assembled concurrently: the
+model calls `start_prefetch` there. The pairs pass fills every SM, so a concurrent launch delays its next stage: what
+should not run there is deferred until the main stream calls `flush_deferred`.
 
-A schedule is an object that is handed from the engine to the model and to its autograd functions, whose backward passes
-run on threads of their own. `IN_ORDER` is the schedule of everybody else: every launch runs where it stands.
+The engine passes a schedule to the model and to its autograd functions, whose backward passes run on other threads.
+`IN_ORDER` is the default: every launch runs on the current stream, in program order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,26 +32,26 @@ class InOrder:
     def side_stream(self, *inputs: Tensor, since: torch.cuda.Event | None = None) -> Iterator[None]:
         """Launches for which only `join` waits, and whose results nothing reads before it.
 
-        They may read everything computed before, or before an earlier point of the main stream where they begin then;
-        `inputs` are those tensors of it that could be freed meanwhile.
+        They may read everything computed before this call, or before the point `since` of the main stream where it is
+        given; `inputs` are those of the tensors they read that could be freed meanwhile.
         """
         yield
 
     def defer(self, launches: Launches, *inputs: Tensor) -> None:
-        """Launches for which only `join` waits, and which occupy many SMs: they begin at `flush_deferred`.
+        """Launches for which only `join` waits, and which occupy many SMs: they start at `flush_deferred`.
 
-        What they write is allocated before; `inputs` are tensors they read or write that could be freed meanwhile.
+        Their outputs are allocated before; `inputs` are tensors they read or write that could be freed meanwhile.
         """
         launches()
 
     def flush_deferred(self, since: torch.cuda.Event | None = None) -> None:
-        """The launches that follow on the main stream leave SMs idle: deferred ones begin beside them."""
+        """The launches that follow on the main stream leave SMs idle: start the deferred ones concurrently."""
 
     def start_prefetch(self) -> None:
-        """The launches that follow leave most of the device idle: assemble the next batch beside them."""
+        """The launches that follow leave most of the device idle: assemble the next batch concurrently."""
 
     def wait_for_prefetch(self) -> None:
-        """What follows on this stream occupies much of the device: it waits for `start_prefetch`."""
+        """The launches that follow on this stream occupy much of the device: let them wait for `start_prefetch`."""
 
     def join(self) -> None:
         """The main stream waits for all side streams, and for everything deferred."""
@@ -64,7 +64,7 @@ class Schedule(InOrder):
     """The streams of one step; created on its main stream, finished by `finish`.
 
     Args:
-        sides: streams beside the current one.
+        sides: the side streams.
         prefetch: launches that prepare the next step on a stream of their own; called once, by `start_prefetch`.
     """
 
@@ -73,12 +73,12 @@ class Schedule(InOrder):
         self.sides = sides
         self._prefetch: Launches | None = prefetch
         self._turn = 0
-        self._held: list[Tensor] = []  # what may not be freed before a side stream has read it
+        self._held: list[Tensor] = []  # tensors that must not be freed before a side stream has read them
         self._prefetched: torch.cuda.Event | None = None
         self._deferred: list[tuple[Launches, tuple[Tensor, ...]]] = []
 
     def finish(self) -> None:
-        """Whatever has not begun begins, and the main stream waits for it."""
+        """Start whatever has not started; the main stream waits for all of it."""
         self.start_prefetch()
         self.join()
 
@@ -97,7 +97,7 @@ class Schedule(InOrder):
 
     @contextmanager
     def side_stream(self, *inputs: Tensor, since: torch.cuda.Event | None = None) -> Iterator[None]:
-        # A stream that this step has used may be given memory which the main stream has freed and not yet read.
+        # A stream already used in this step could be given memory that the main stream has freed but not yet read.
         assert since is None or self._turn < len(self.sides)
         side = self._next_side()
         if since is None:
@@ -109,15 +109,15 @@ class Schedule(InOrder):
         self._held += inputs
 
     def defer(self, launches: Launches, *inputs: Tensor) -> None:
-        if torch.cuda.current_stream() != self.main:  # a side stream does not hold up the main one
+        if torch.cuda.current_stream() != self.main:  # a side stream does not delay the main one
             launches()
         else:
             self._deferred.append((launches, inputs))
 
     def flush_deferred(self, since: torch.cuda.Event | None = None) -> None:
-        """Everything launched on a side stream from now on begins here at the earliest, or at the point `since`.
+        """Everything launched on a side stream from now on starts here at the earliest, or at the point `since`.
 
-        That point must lie behind everything deferred. Launches waiting on one event start 1 µs apart in call order:
+        That point must follow everything deferred. Launches waiting on one event start 1 µs apart in call order:
         issue the main stream's next launch before this call, and it goes first.
         """
         if torch.cuda.current_stream() != self.main:
@@ -137,7 +137,7 @@ class Schedule(InOrder):
         self.flush_deferred()
         for side in self._begun:
             self.main.wait_stream(side)
-        # Whoever gets this memory next is behind the join: the main stream, or a side that forks behind it.
+        # Whatever reuses this memory runs after the join: on the main stream, or on a side stream that forks later.
         self._held.clear()
 
     @property
@@ -151,4 +151,4 @@ class Schedule(InOrder):
 
 
 class ScheduledModel:
-    """Marks a model whose `forward(batch, schedule)` places its launches on the streams of a schedule."""
+    """Marks a model whose `forward(batch, schedule)` runs its launches on the streams of a schedule."""

@@ -1,7 +1,7 @@
-"""What the fused passes can compute, as one question each, answered by None or by a sentence that says why not.
+"""What the fused passes can compute: one function per question, which returns None or a sentence that says why not.
 
-A reason of the machine or of the recipe holds for good (`why_not_fused`); others depend on the batch at hand, and the
-plain module then computes it instead.
+Reasons of the machine or of the recipe hold for all batches (`why_not_fused`); others depend on the batch, which the
+plain module then computes instead.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
     if not isinstance(model, CKGCN):
         return f"There are no fused passes for {type(model).__name__}: it runs as it is written."
     if model.dtype != torch.float32:
-        return f"The parameters are {model.dtype}: fused passes take float32, with autocast for bfloat16."
+        return f"The parameters are {model.dtype}: fused passes need float32, with autocast for bfloat16."
     like = torch.empty(0, device=device)
     if not fits(like, 1, model.recipe.width):
         return f"The network has width {model.recipe.width}, and tiles of that width do not fit into shared memory."
@@ -46,20 +46,20 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
 
 
 def machine_reason(device: torch.device) -> Reason:
-    """Why no fused kernel runs on a device."""
+    """Why no Triton kernel runs on a device."""
     if dispatch.runs_triton(device):
         return None
     if device.type != "cuda":
         return f"The device is {device.type}: fused passes are written for CUDA GPUs."
     if not torch.cuda.is_available():
-        return "Torch sees no GPU on this machine: fused passes need one."
+        return "Torch finds no GPU on this machine: fused passes need one."
     if not dispatch.has_triton():
         return "Triton is not installed: pip install triton."
     return "The GPU has a compute capability below 8.0: fused passes need its tf32 matrix units."
 
 
 def stem_reason(module: nn.Module, mix: Mix, x: Tensor, rows: int) -> Reason:
-    """Why a stem over x with so many rows is not fused."""
+    """Why a stem over x with that many rows is not fused."""
     if not module.training:
         return "The stem is in evaluation mode, where running statistics make it one affine map."
     if mix.combine != "sum" or not isinstance(mix.projection, nn.Linear):
@@ -90,14 +90,14 @@ def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> Re
 
 
 def reads_fixed_walks(stem: PairStem) -> bool:
-    """Whether nothing is learned in what the first norm of a pair stem reads."""
+    """Whether the input of the first norm of a pair stem depends on no parameter."""
     return isinstance(stem.encoder, RandomWalkEncoder) and stem.encoder.injection is None
 
 
 def sums_in_fixed_order(model: nn.Module) -> bool:
-    """Whether all sums over nodes and pairs run in fused passes, which keep one order.
+    """Whether all sums over nodes and pairs run in fused passes, which sum in a fixed order.
 
-    Torch's deterministic algorithms are then not needed for runs that repeat bit for bit.
+    Runs then repeat bit for bit without torch's deterministic algorithms.
     """
     if not isinstance(model, CKGCN) or not isinstance(model.kernel, Kernel):
         return False
@@ -111,7 +111,7 @@ def _norm_reason(model: CKGCN) -> Reason:
     assert isinstance(model.kernel, Kernel)
     norms = [model.kernel.norm, *(block.convolution_norm for block in model.blocks)]
     if not all(isinstance(norm, WeightedBatchNorm) for norm in norms):
-        return "A norm is not a batch norm: fused passes know no other."
+        return "A norm is not a batch norm: fused passes compute no other."
     if model.encoding.support == "sparse_global":
         return "The support is the sparse global one: the pairs pass is fused, the blocks run block after block."
     return None
@@ -122,14 +122,14 @@ def _stem_reason_of(model: CKGCN) -> Reason:
     if mix.combine != "sum" or not isinstance(mix.projection, nn.Linear):
         return "The pair stem does not add a projected encoding to the attributes: it runs in plain torch."
     if not reads_fixed_walks(model.pair_stem):
-        return "The stem reads no fixed walk probabilities, and fused kernels send no gradient to coordinates."
+        return "The coordinates are not fixed walk probabilities, and the fused stem sends no gradient to coordinates."
     return None
 
 
 def _tensor_reason(x: Tensor, rows: int, channels: int) -> Reason:
-    """Why kernels cannot run on x with so many rows and channels."""
+    """Why Triton kernels cannot run on x with that many rows and channels."""
     if several_processes():
-        return "Several processes share a batch, whose statistics cross them."
+        return "Several processes share the statistics of a batch."
     if not dispatch.uses_triton(x):
         return "The tensor is not float32 on a GPU that runs Triton."
     if not fits(x, rows, channels):

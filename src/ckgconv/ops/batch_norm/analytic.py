@@ -31,7 +31,7 @@ class WeightedStandardisation(torch.autograd.Function):
         moments = shared_moments if several_processes() else weighted_moments
         mean, variance, total_weight = moments(x, row_weight)
         factor = scale * torch.rsqrt(variance + epsilon)
-        # Centred before it is scaled: in float32 a large mean would cancel digits otherwise.
+        # Centred before scaling: in float32 a large mean would otherwise cancel digits.
         y = torch.addcmul(shift.unsqueeze(-2), x - mean.unsqueeze(-2), factor.unsqueeze(-2))
         return y, mean, variance, total_weight
 

@@ -15,13 +15,13 @@ def weighted_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tens
     Rows of weight 0 do not count, a row of weight m counts as m equal rows.
     """
     if row_weight is None:
-        # Sums, not torch.var_mean: over the rows of a matrix that one takes ten times as long on a CPU.
+        # Sums, not torch.var_mean, which is ten times slower over the rows of a matrix on a CPU.
         mean = x.mean(-2)
         variance = (x - mean.unsqueeze(-2)).square().mean(-2)
         return mean, variance, torch.full((), x.shape[-2], dtype=x.dtype, device=x.device)
     total = row_weight.sum()
     share = row_share(row_weight, total)
-    # Products summed pairwise, not by a matrix product: in float32 that one loses two digits over 10⁵ skewed rows.
+    # Pairwise sums, not a matrix product, which in float32 loses two digits over 10⁵ skewed rows.
     mean = (share * x).sum(-2)
     variance = (share * (x - mean.unsqueeze(-2)).square()).sum(-2)
     return mean, variance, total

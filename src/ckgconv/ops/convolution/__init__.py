@@ -12,9 +12,9 @@ from ckgconv.ops.dispatch import fits
 
 
 class Orders(NamedTuple):
-    """The orders of the pairs that are known: a CPU sums sorted rows in turn, a GPU needs both orders."""
+    """The orders of the pairs that are known: a CPU sums rows sorted by receiver, a GPU needs both orders."""
 
-    rowptr: Tensor | None = None  # [N + 1] rows are sorted by receiver, who owns rows rowptr[i] … rowptr[i + 1] - 1
+    rowptr: Tensor | None = None  # [N + 1] receiver i owns rows rowptr[i] … rowptr[i + 1] - 1
     by_sender: SenderLists | None = None
 
 
@@ -58,8 +58,10 @@ def sparse_global_convolution(
     if graph_ptr is not None and rowptr is not None and by_sender is not None and _uses_triton(x, psi):
         from ckgconv.ops.convolution import triton
 
-        lists, places = triton.Lists(rowptr, receiver, sender, by_sender), triton.Graphs(node_graph, graph_ptr)
-        return triton.sparse_global_convolution(x, psi, background, support_size, lists, places)
+        lists = triton.Lists(rowptr, receiver, sender, by_sender)
+        return triton.sparse_global_convolution(
+            x, psi, background, support_size, lists, triton.Graphs(node_graph, graph_ptr)
+        )
     return naive.sparse_global_convolution(x, psi, background, receiver, sender, support_size, node_graph)
 
 

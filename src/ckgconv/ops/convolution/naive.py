@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 class SenderLists(NamedTuple):
-    """The pairs once more, by sender: what a gather reads on the way back."""
+    """The pairs in order of their senders: what a gather reads in the backward pass."""
 
     pointer: Tensor  # [N + 1] sender j owns entries pointer[j] … pointer[j + 1] - 1 of the two lists below
     rows: Tensor  # [P] rows whose sender is j
@@ -30,16 +30,10 @@ def scaled_convolution(x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor,
 
 
 def sparse_global_convolution(
-    x: Tensor,
-    psi: Tensor,
-    background: Tensor,
-    receiver: Tensor,
-    sender: Tensor,
-    support_size: Tensor,
-    node_graph: Tensor,
+    x: Tensor, psi: Tensor, background: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor, graph: Tensor
 ) -> Tensor:
-    """y [N, D] over whole graphs, with ψ⁰ = background [N, D] for the pairs not stored; node_graph [N]."""
-    total = x.new_zeros(x.shape).index_add(0, node_graph, x)[node_graph]
+    """y [N, D] over whole graphs, with ψ⁰ = background [N, D] for the pairs not stored; graph [N] of each node."""
+    total = x.new_zeros(x.shape).index_add(0, graph, x)[graph]
     messages = x.index_select(0, sender) * (psi - background.index_select(0, receiver))
     summed = messages.new_zeros(x.shape).index_add(0, receiver, messages)
     return (summed + background * total) / support_size.unsqueeze(-1)

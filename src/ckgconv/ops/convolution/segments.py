@@ -2,8 +2,8 @@
 
     ∂x_j = Σ_{i: j ∈ supp(i)} ψ_ij ⊙ g_i/|supp(i)|        ∂ψ_ij = x_j ⊙ g_i/|supp(i)|
 
-Pairs lie row by row, so the sum over a support is a sum over consecutive rows: what torch's embedding bag does, several
-times faster than adding rows by their index.
+Pairs are sorted by receiver, so the sum over a support is a sum over consecutive rows: torch's embedding bag computes
+it several times faster than `index_add`.
 
 Legend: N nodes, P stored pairs, D channels.
 """

@@ -5,7 +5,7 @@
     p_i = g_i/n_i        ∂ψ_ij = x_j ⊙ p_i        ∂b_i = p_i ⊙ r_i
     ∂x_j = Σ_{i: j ∈ S_i} (p_i ⊙ ψ_ij - p_i ⊙ b_i) + Σ_{i ∈ graph} p_i ⊙ b_i
 
-Forward and backward are the same sum, over the list of a receiver and over that of a sender. Every sum has one order.
+Forward and backward are the same sum, over the list of a receiver and over that of a sender, in a fixed order.
 
 Legend: N nodes, P stored pairs, D channels, G graphs (of zero rows).
 """
@@ -24,11 +24,11 @@ from ckgconv.ops.convolution.naive import SenderLists
 from ckgconv.ops.launch import launch, power_of_two
 from ckgconv.ops.pool.triton import sums
 
-NODES, PAIRS, ROWS = 4, 16, 64  # of a tile: nodes with so many pairs of each, or rows of ψ
+NODES, PAIRS, ROWS = 4, 16, 64  # of a tile: nodes and pairs of each, or rows of ψ
 
 
 class Lists(NamedTuple):
-    """The pairs in either order."""
+    """The pairs in both orders."""
 
     rowptr: Tensor  # [N + 1]
     receiver: Tensor  # [P]
@@ -96,7 +96,7 @@ class Convolution(torch.autograd.Function):
 
 
 def _rows(psi: Tensor) -> Tensor:
-    """ψ with its channels next to each other; rows may have a pitch."""
+    """ψ with contiguous channels; rows may have a pitch."""
     return psi if psi.stride(1) == 1 else psi.contiguous()
 
 
@@ -134,7 +134,7 @@ def list_sums(
     v, w, psi, pointer, other, row, summed, taken, nodes, D: tl.constexpr, PITCH: tl.constexpr, TWO: tl.constexpr,
     LISTED: tl.constexpr, NODES: tl.constexpr, PAIRS: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """A program owns a few nodes; the longest list of them says how often it loops."""
+    """A program owns a few nodes and loops over the longest of their lists."""
     node = tl.program_id(0) * NODES + tl.arange(0, NODES)
     real = node < nodes
     begin = tl.load(pointer + node, mask=real, other=0).to(tl.int32)

@@ -1,4 +1,4 @@
-"""Dropout: packed random numbers on a CPU, the library's kernel elsewhere."""
+"""Dropout, y = x ⊙ mask / (1 - p): packed random numbers on a CPU, torch's dropout elsewhere."""
 
 from torch import Tensor
 

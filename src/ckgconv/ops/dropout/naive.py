@@ -5,5 +5,5 @@ from torch.nn import functional as F
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Like x; the library's own, one random number per entry."""
+    """The same shape as x; torch's dropout, one random number per entry."""
     return F.dropout(x, probability)

@@ -2,10 +2,10 @@
 
     keep where bits < round(2¹⁶ (1 - p)),  bits one of four 16-bit parts;  scale by the inverse of the rounded share
 
-Drawing is what costs on a CPU. So one number from torch's generator seeds a counter whose steps are scrambled by a few
-vectorised integer operations (the finaliser of SplitMix64): 0.4 ms for 18,000 × 64 entries on two cores, where the
-generator itself takes 14 ms. Where 8 bits resolve the share, as for p = ½, eight decisions come from each number. The
-bits are kept for the backward pass, the mask they stand for is not.
+Random numbers dominate the cost on a CPU. So one number from torch's generator seeds a counter that a few vectorised
+integer operations scramble (the finaliser of SplitMix64): 0.4 ms for 18,000 × 64 entries on two cores, 14 ms by
+the generator itself. Where 8 bits resolve the share, as for p = ½, eight decisions come from each number. The bits are
+kept for the backward pass, the mask is not.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ SECOND_MULTIPLIER = 0x94D049BB133111EB - 2**64
 
 
 def dropout(x: Tensor, probability: float) -> Tensor:
-    """Like x; the share kept is 1 - p to within 2⁻¹⁷, and the expectation is exactly x."""
+    """The same shape as x; the share kept is 1 - p to within 2⁻¹⁷, and the expectation is exactly x."""
     kept = levels_kept(probability)
     if kept == LEVELS:
         return x
@@ -35,7 +35,7 @@ def levels_kept(probability: float) -> int:
 
 
 def inverse_share(kept: int) -> float:
-    """What keeps the expectation; 0 where nothing is kept."""
+    """The factor that preserves the expectation; 0 where nothing is kept."""
     return LEVELS / kept if kept else 0.0
 
 
@@ -54,15 +54,15 @@ def random_words(count: int) -> Tensor:
     shifted = torch.empty_like(words)
     for shift, multiplier in ((30, FIRST_MULTIPLIER), (27, SECOND_MULTIPLIER)):
         words.bitwise_xor_(torch.bitwise_right_shift(words, shift, out=shifted)).mul_(multiplier)
-    # A sum, not an exclusive or: the shift copies the sign, which would clear its own bit.
+    # A sum, not an exclusive or: the shift copies the sign bit, and an exclusive or would clear it.
     return words.add_(torch.bitwise_right_shift(words, 31, out=shifted))
 
 
-def keep_factor(bits: Tensor, kept: int, room: Tensor) -> Tensor:
-    """1 where an entry is kept, 0 elsewhere, written into `room`, like bits but floating."""
+def keep_factor(bits: Tensor, kept: int, buffer: Tensor) -> Tensor:
+    """1 where an entry is kept, 0 elsewhere, written into a floating `buffer` of the shape of `bits`."""
     level = kept - LEVELS // 2 if bits.dtype == torch.int16 else kept // BYTE - BYTE // 2
-    # Numbers at once: torch converts booleans five times as slowly.
-    return torch.lt(bits, level, out=room)
+    # Written as floats directly: converting booleans is five times slower in torch.
+    return torch.lt(bits, level, out=buffer)
 
 
 class MaskedScale(torch.autograd.Function):

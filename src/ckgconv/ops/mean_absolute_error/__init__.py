@@ -9,8 +9,8 @@ from ckgconv.ops.mean_absolute_error import naive
 def mean_absolute_error(prediction: Tensor, target: Tensor) -> Tensor:
     """Scalar from two tensors of one shape."""
     if dispatch.uses_triton(prediction):
-        from ckgconv.ops.mean_absolute_error import triton as kernels
+        from ckgconv.ops.mean_absolute_error import triton
 
-        if kernels.applies(prediction, target):
-            return kernels.mean_absolute_error(prediction, target)
+        if triton.applies(prediction, target):
+            return triton.mean_absolute_error(prediction, target)
     return naive.mean_absolute_error(prediction, target)

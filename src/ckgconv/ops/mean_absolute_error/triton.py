@@ -1,4 +1,4 @@
-"""The mean absolute difference of a batch and its gradient in one launch, in place of 18 of the library.
+"""The mean absolute difference of a batch and its gradient in one launch, where torch needs 18.
 
 Legend: M values.
 """

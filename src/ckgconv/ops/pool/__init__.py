@@ -1,4 +1,4 @@
-"""Sums or means over the nodes of each graph, and back from graphs to nodes, in a fixed order by few launches."""
+"""Sums or means over the nodes of each graph, and their transpose, in few launches with a fixed order of summation."""
 
 from torch import Tensor
 

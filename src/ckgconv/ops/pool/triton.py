@@ -100,7 +100,7 @@ def spread(
     g, node_graph, node_ptr, pulled, nodes, graphs, width, MEAN: tl.constexpr, NODES: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """Every node takes the gradient of its graph; zeros for padding."""
+    """Each node receives the gradient of its graph; padding receives zeros."""
     node = tl.program_id(0) * NODES + tl.arange(0, NODES)
     columns = tl.arange(0, BLOCK_D)
     graph = tl.load(node_graph + node, mask=node < nodes, other=graphs)

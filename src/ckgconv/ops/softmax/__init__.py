@@ -1,4 +1,4 @@
-"""Softmax over a support; that of all layers at once is in `triton`."""
+"""Softmax over a support; `triton` computes that of all layers in one launch."""
 
 from ckgconv.ops.softmax.naive import sparse_global_softmax, summing_softmax, support_softmax
 

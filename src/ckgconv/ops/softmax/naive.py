@@ -29,7 +29,7 @@ def sparse_global_softmax(
     num_nodes = background.shape[0]
     stored = psi.new_zeros(num_nodes).index_add(0, receiver, psi.new_ones(psi.shape[0]))
     missing = (support_size - stored).unsqueeze(-1)
-    # A background that stands for no pair has no say, not even in the shift.
+    # A background that stands for no pair counts nowhere, not even in the shift.
     background = torch.where(missing > 0, background, -torch.inf)
     highest = torch.maximum(_highest(psi, receiver, num_nodes), background.detach())
     exponential = torch.exp(psi - highest[receiver])

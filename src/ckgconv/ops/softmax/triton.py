@@ -2,7 +2,7 @@
 
     a_ij = |supp(i)| exp(ψ_ij) / Σ_j' exp(ψ_ij')        ∂ψ_ij = a_ij ( g_ij - 1/|supp(i)| Σ_j' a_ij' g_ij' )
 
-A program owns one receiver of one layer, whose rows lie together; it reads them twice, the second time from the cache.
+A program owns one receiver of one layer, whose rows are contiguous; it reads them twice, the second time from cache.
 
 Legend: L layers, N nodes, P pairs, D channels.
 """
@@ -73,21 +73,23 @@ def _constants(psi: Tensor) -> dict[str, int]:
 
 
 @triton.jit
-def rows_of(node, rowptr, filled):
-    """First and last row of a receiver, without padding."""
-    return tl.load(rowptr + node).to(tl.int32), tl.minimum(tl.load(rowptr + node + 1), tl.load(filled)).to(tl.int32)
+def owned_rows(rowptr, filled):
+    """The receiver and the layer of a program, and the first and last row of the receiver, without padding."""
+    node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    begin = tl.load(rowptr + node).to(tl.int32)
+    return node, layer, begin, tl.minimum(tl.load(rowptr + node + 1), tl.load(filled)).to(tl.int32)
 
 
 @triton.jit
 def read_rows(source, row, end, columns, other, PITCH: tl.constexpr, D: tl.constexpr):
-    """[ROWS, BLOCK_D] values, `other` behind the last row and the last channel."""
+    """[ROWS, BLOCK_D] values, `other` beyond the last row and the last channel."""
     inside = (row < end)[:, None] & (columns < D)[None, :]
     return tl.load(source + row[:, None] * PITCH + columns[None, :], mask=inside, other=other).to(tl.float32)
 
 
 @triton.jit
 def write_rows(target, row, end, columns, values, PITCH: tl.constexpr):
-    """Whole rows, the channels of the pitch included."""
+    """Whole rows, including the entries between the channels and the pitch."""
     inside = (row < end)[:, None] & (columns < PITCH)[None, :]
     tl.store(target + row[:, None] * PITCH + columns[None, :], values.to(target.dtype.element_ty), mask=inside)
 
@@ -97,12 +99,11 @@ def softmax_rows(
     psi, rowptr, size, filled, out, stride, out_stride, PITCH: tl.constexpr, OUT_PITCH: tl.constexpr,
     D: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    begin, end = rows_of(node, rowptr, filled)
+    """a of one receiver in one layer; the maximum and the sum are found in one sweep over its rows."""
+    node, layer, begin, end = owned_rows(rowptr, filled)
     columns = tl.arange(0, BLOCK_D)
-    psi += layer * stride
-    out += layer * out_stride
-    # exp(-∞) = 0 is what stands between the channels and the pitch: the node pass multiplies with whole rows.
+    psi, out = psi + layer * stride, out + layer * out_stride
+    # exp(-∞) = 0 fills the entries between the channels and the pitch: the node pass multiplies whole rows.
     highest = tl.where(columns < D, -float("inf"), 0.0)
     total = tl.zeros([BLOCK_D], tl.float32)
     for start in range(begin, end, ROWS):
@@ -123,12 +124,10 @@ def softmax_gradient(
     g, a, rowptr, size, filled, pulled, stride, out_stride, PITCH: tl.constexpr, OUT_PITCH: tl.constexpr,
     D: tl.constexpr, ROWS: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    node, layer = tl.program_id(0), tl.program_id(1).to(tl.int64)
-    begin, end = rows_of(node, rowptr, filled)
+    """∂ψ of one receiver in one layer."""
+    node, layer, begin, end = owned_rows(rowptr, filled)
     columns = tl.arange(0, BLOCK_D)
-    g += layer * stride
-    a += layer * out_stride
-    pulled += layer * out_stride
+    g, a, pulled = g + layer * stride, a + layer * out_stride, pulled + layer * out_stride
     total = tl.zeros([BLOCK_D], tl.float32)
     for start in range(begin, end, ROWS):
         row = start + tl.arange(0, ROWS)

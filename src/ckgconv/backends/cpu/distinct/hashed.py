@@ -1,7 +1,7 @@
-"""The distinct rows of a matrix by one 64-bit number per row: sorting these is 100 times as fast as sorting rows.
+"""The distinct rows of a matrix by a 64-bit hash per row: sorting hashes is 100 times faster than sorting rows.
 
-Rows count as equal where all bits are. Different rows of equal number are found by comparison, and then every row
-counts as distinct.
+Rows are equal where all their bits are. If different rows collide, which a comparison detects, every row counts as
+distinct.
 
 Legend: R rows, U distinct rows, D channels.
 """
@@ -13,7 +13,7 @@ SEED = 0
 
 
 def distinct_rows(x: Tensor) -> tuple[Tensor, Tensor | None]:
-    """x [R, D] → distinct rows [U, D] and the place [R] of every row among them; x and None where all differ."""
+    """x [R, D] → distinct rows [U, D] and the index [R] of every row among them; x and None where all differ."""
     x = x.contiguous()
     numbers, place = torch.unique(row_numbers(x), return_inverse=True)
     if numbers.shape[0] == x.shape[0]:

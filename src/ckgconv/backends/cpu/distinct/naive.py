@@ -5,6 +5,6 @@ from torch import Tensor
 
 
 def distinct_rows(x: Tensor) -> tuple[Tensor, Tensor]:
-    """x [R, D] → the distinct rows [U, D] in any order, and the place [R] of every row among them."""
+    """x [R, D] → the distinct rows [U, D] in any order, and the index [R] of every row among them."""
     rows, place = torch.unique(x, dim=0, return_inverse=True)
     return rows, place

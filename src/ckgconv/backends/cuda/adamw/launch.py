@@ -1,6 +1,6 @@
 """AdamW with a clipped gradient norm in two launches: sums of squares in parts, then the update.
 
-The library's fused optimiser takes some fifteen launches for 150 parameters, and clipping ten more.
+Torch's fused optimiser needs some fifteen launches for 150 parameters, and clipping ten more.
 """
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
@@ -24,7 +24,7 @@ PARTS = 256
 def squares(gradient, step, parts, size, BLOCK: tl.constexpr, EARLY: tl.constexpr):
     """Σ g² of every PARTS-th block; the first program counts the step.
 
-    Itself it begins when all before it has ended, so that `update`, which may begin with it, can read the gradient.
+    It waits for all earlier launches first, so that `update`, which may start early, can read the gradient.
     """
     wait_for_last(EARLY)
     part = tl.program_id(0)
@@ -44,7 +44,7 @@ def update(
     share1, share2, epsilon, BLOCK: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """m, v and p of one block; share = 1 - β."""
-    # The squares write none of these: they are loaded beside them.
+    # `squares` writes none of these, so they are loaded while it runs.
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < size
     g = tl.load(gradient + place, mask=inside, other=0.0)
@@ -54,7 +54,7 @@ def update(
     wait_for_last(EARLY)
     norm = tl.sqrt(tl.sum(tl.load(parts + tl.arange(0, PARTS)), axis=0))
     clip = tl.minimum(clip_norm / (norm + 1e-6), 1.0)
-    # 1 - β₂ is 0.001: a β₂ᵗ of single precision leaves it three digits, and the first steps their length.
+    # In float64: 1 - β₂ is 0.001, and a float32 β₂ᵗ would leave 1 - β₂ᵗ three digits in the first steps.
     count = tl.load(step).to(tl.float64)
     eta = tl.load(rate)
     correction1 = (1.0 - tl.exp(count * log_beta1)).to(tl.float32)

@@ -22,7 +22,7 @@ class Moments(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Constants of an update; the learning rate η is a tensor beside them."""
+    """Constants of an update; the learning rate η is a separate tensor."""
 
     clip_norm: float
     weight_decay: float

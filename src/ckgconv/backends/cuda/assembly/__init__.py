@@ -10,7 +10,7 @@ from ckgconv.ops import dispatch
 def members(
     node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity, like: Tensor
 ) -> Members:
-    """Of the graphs with the given numbers, every pair of each; floating values like those of `like`; see `naive`."""
+    """The members of a batch of the graphs with the given numbers; floats have the dtype of `like`; see `naive`."""
     if dispatch.uses_triton(like):
         from ckgconv.backends.cuda.assembly import triton
 

@@ -3,7 +3,7 @@
 Graph g of the batch owns nodes s_g … s_g + n_g - 1 and pairs p_g … p_g + n_g² - 1, with s and p the sums of n and n²
 before it. Its pair (i, j) is row p_g + i n_g + j, and an edge (i, j) adds to M_ij, the step of a walk from i to j.
 
-What lies behind is padding: nodes of no graph, pairs of the last node, which is padding itself, edges at the last pair.
+All later rows are padding: nodes of no graph, pairs of the last node, which is padding itself, edges at the last pair.
 
 Legend: G graphs, N nodes, P pairs, E edges: capacities, not counts; n nodes of the largest graph.
 """
@@ -33,10 +33,10 @@ class Capacity:
 
 
 class Ragged(NamedTuple):
-    """Rows of a packed array that a batch takes, at capacity."""
+    """The rows of a packed array that belong to a batch, at capacity."""
 
     row: Tensor  # [M] row in the packed array; 0 for padding
-    owner: Tensor  # [M] place of its graph in the batch; G for padding
+    owner: Tensor  # [M] index of its graph in the batch; G for padding
     start: Tensor  # [G + 1] first row of each graph in the batch
     real: Tensor  # [M] bool
 
@@ -78,7 +78,7 @@ def ragged(pointers: Tensor, numbers: Tensor, capacity: int) -> Ragged:
 def members(
     node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity, dtype: torch.dtype
 ) -> Members:
-    """Of the graphs of the given numbers [G], with every pair of each; -1 is a graph without nodes.
+    """The members of a batch of the graphs with the given numbers [G] and all their pairs; -1 is a graph without nodes.
 
     Args:
         node_ptr, edge_ptr: [· + 1] where each graph of the store begins.

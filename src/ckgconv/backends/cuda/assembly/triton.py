@@ -1,7 +1,7 @@
 """The members of a batch in four Triton launches; the equations are in `naive`.
 
-A batch has few graphs, so every program adds up their sizes itself, and finds the graph of a row by comparing it with
-all of them.
+A batch has few graphs, so every program sums their sizes itself, and finds the graph of a row by comparing the row with
+the bounds of all graphs.
 
 Legend: G graphs, N nodes, P pairs, E edges: capacities, not counts; n nodes of the largest graph.
 """
@@ -22,7 +22,7 @@ MOST_GRAPHS, MOST_PAIRS = 256, 2**31 - PAIR_ROWS  # a row is compared with every
 
 @triton.jit
 def extents(pointers, numbers, graphs, GRAPHS: tl.constexpr):
-    """[GRAPHS] where the rows of each graph lie in the store, and how many they are; none from `graphs` on."""
+    """[GRAPHS] first row of each graph in the store, and its number of rows; none from `graphs` on."""
     graph = tl.arange(0, GRAPHS)
     number = tl.load(numbers + graph, mask=graph < graphs, other=-1)
     first = tl.load(pointers + number, mask=number >= 0, other=0)
@@ -164,7 +164,7 @@ def _place_edges(
 
 
 def _allocated(capacity: Capacity, device: torch.device) -> Members:
-    """Room for everything; what edges add to starts at zero."""
+    """Uninitialised tensors, but zeros where edges are added."""
     graphs, nodes, pairs, edges = capacity.graphs, capacity.nodes, capacity.pairs, capacity.edges
 
     def whole(*shape: int) -> Tensor:

@@ -1,7 +1,7 @@
 """A pyramid of three layers in one launch, and its backward pass in another.
 
-A head reads one row per graph: 32 rows of 64 channels cost the library 17 launches of 3 µs, nearly all of it waiting.
-One program walks through all rows of the backward pass, so that sums over them keep one order.
+A head reads one row per graph: for 32 rows of 64 channels torch needs 17 launches of 3 µs, nearly all of it latency.
+In the backward pass one program loops over all rows, so that sums over them have a fixed order.
 
 Legend: M rows, D width, H₁ and H₂ hidden widths, T outputs.
 """

@@ -1,4 +1,4 @@
-"""The pyramid head by fused kernels: `nn.head` with another forward, the same parameters."""
+"""The pyramid head in one launch: `nn.head` with its own forward and the same parameters."""
 
 from torch import Tensor
 

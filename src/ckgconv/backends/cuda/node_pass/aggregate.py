@@ -1,9 +1,9 @@
-"""The convolution in two launches, for nodes with many senders: the sum over them, then the projection.
+"""The convolution in two launches, for nodes with many senders: the sum over senders, then the projection.
 
 aggregate     x = BN(v);  y = 1/|supp| Σ x_j ⊙ ψ_ij
 project       t = x + drop( W (y ⊙ (θ₁ + √d θ₂)) + b )         and the moments of t
 
-The sum reads ψ, which is large: tiles of four nodes keep every multiprocessor busy, where the product wants sixteen.
+The sum reads ψ, which is large: tiles of four nodes keep every SM busy, while the product needs sixteen.
 
 Legend: N nodes, P pairs, D width, S parts (programs).
 """
@@ -22,7 +22,7 @@ from ckgconv.backends.cuda.node_pass.forward_kernels import (
     sum_over_senders,
 )
 from ckgconv.backends.cuda.node_pass.norm import read_norm
-from ckgconv.ops.tiles import merge_moments, tile_moments, write_parts
+from ckgconv.ops.tiles import merge_tile, no_moments, row_cells, row_tile, write_parts
 
 
 @triton.jit
@@ -32,6 +32,7 @@ def aggregate(
     GIVEN: tl.constexpr, TILE: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr,
     PARTS: tl.constexpr,
 ):  # fmt: skip
+    """x and y of tiles of BLOCK_N nodes; TILE is that of the launch that wrote the parts of v."""
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     slope = tl.zeros([BLOCK_D], tl.float32)
@@ -56,8 +57,7 @@ def aggregate(
         summed = sum_over_senders(
             v, psi, sender, begin, length, kernel, values, following, slope, moved, columns, D, PITCH, CHUNK, NORM
         )
-        inside = real[:, None] & (columns < D)[None, :]
-        target = node[:, None] * D + columns[None, :]
+        target, inside = row_cells(node, real, columns, D)
         own = tl.load(v + target, mask=inside, other=0.0)
         if NORM:
             own = own * slope[None, :] + moved[None, :]
@@ -71,19 +71,14 @@ def project(
     splits, TRACK: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):  # fmt: skip
+    """t of every `splits`-th tile of nodes, and one part of its moments."""
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
-    real_column = columns < D
     first, second, matrix, added = projection(theta1, theta2, linear, bias, columns, D)
-    total_t = 0.0
-    mean_t = tl.zeros([BLOCK_D], tl.float32)
-    squares_t = tl.zeros([BLOCK_D], tl.float32)
+    total_t, mean_t, squares_t = no_moments(BLOCK_D)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        real = node < nodes
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
+        node, real, target, inside = row_tile(start, nodes, columns, D, BLOCK_N)
         root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
         scaled = tl.load(y + target, mask=inside, other=0.0) * (first[None, :] + root[:, None] * second[None, :])
         out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
@@ -92,7 +87,7 @@ def project(
         out += tl.load(x + target, mask=inside, other=0.0)
         tl.store(t + target, out, mask=inside)
         if TRACK:
-            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
-            total_t, mean_t, squares_t = merge_moments(total_t, mean_t, squares_t, more, more_mean, more_squares)
+            values = tl.where(inside, out, 0.0)
+            total_t, mean_t, squares_t = merge_tile(total_t, mean_t, squares_t, values, real.to(tl.float32))
     if TRACK:
         write_parts(t_parts + split * D, splits * D, D, columns, total_t, mean_t, squares_t)

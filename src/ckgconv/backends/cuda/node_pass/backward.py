@@ -1,9 +1,8 @@
-"""The node pass backward, launch after launch: three per block; the kernels are in `backward_kernels`.
+"""The node pass backward, launch by launch: three per block; the Triton kernels are in `backward_kernels`.
 
 Legend: L blocks, N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,61 +17,33 @@ from ckgconv.backends.cuda.node_pass.backward_kernels import (
 from ckgconv.backends.cuda.node_pass.gradients import PIECE, Factors, field_gradients
 from ckgconv.backends.cuda.node_pass.options import (
     NODES,
-    Block,
-    Dropout,
-    Lists,
-    Settings,
+    Direction,
     convolution_launch,
     hidden_tile,
     parts_of,
-    plain_launch,
 )
-from ckgconv.ops.launch import block, early_launch, pitch, power_of_two
+from ckgconv.ops.launch import block, pitch, power_of_two
 
-CONVOLVED = 8  # nodes of a tile of the convolution, which has no product here; with 16, values spill out of registers
-SUMS = 4  # Σg, Σ g t̂ of the first norm, ∂θ₁, ∂θ₂; those of the second norm come from other programs
+CONVOLVED = 8  # nodes of a tile of the convolution, which has no matrix product here; with 16, registers spill
+SUMS = 4  # Σg, Σ g t̂ of the first norm, ∂θ₁, ∂θ₂; another launch sums those of the second norm
 
 
-class Backward:
-    """One backward pass: the forward pass's arguments."""
-
-    def __init__(
-        self,
-        x: Tensor,
-        psi: Tensor,
-        lists: Lists,
-        blocks: Sequence[Block],
-        settings: Settings,
-        filled: Tensor,
-        dropout: Dropout,
-    ) -> None:
-        self.x, self.psi, self.lists, self.blocks = x, psi, lists, blocks
-        self.settings, self.filled, self.dropout = settings, filled, dropout
-        (self.nodes, self.width), self.hidden = x.shape, blocks[0].weight_in.shape[0]
-        self.rows = -(-self.nodes // PIECE) * PIECE
-        self.splits, self.splits_out = parts_of(self.rows), parts_of(self.nodes, CONVOLVED)
-        self._allocate(len(blocks))
-        self.common: dict[str, Any] = {"epsilon": settings.epsilon, "D": self.width, "BLOCK_D": block(self.width)}
-        self.by_rows = {"splits": self.splits, "BLOCK_N": NODES, "PITCH": self.factors.narrow.shape[3]}
-        self.by_tiles = {"splits": self.splits_out, "BLOCK_N": CONVOLVED}
-        self.plain, self.early = plain_launch(self.width, settings), early_launch(x)
-
-    def _allocate(self, layers: int) -> None:
-        device, width, rows = self.x.device, self.width, self.rows
-        self.gradient_psi = torch.empty(
-            *self.psi.shape[:2], self.psi.stride(1), dtype=self.psi.dtype, device=self.psi.device
-        )
-        self.sums = torch.empty(self.splits, layers, SUMS, width, device=device)
-        self.sums_out = torch.empty(self.splits_out, layers, 2, width, device=device)
-        self.factors = Factors(
-            narrow=torch.empty(4, layers, rows, pitch(width), device=device),
-            wide=torch.empty(2, layers, rows, self.hidden, device=device),
-        )
-        self.pull, self.residual, self.gradient_y = torch.empty(3, self.nodes, width, device=device)
+class Backward(Direction):
+    """One backward pass."""
 
     def run(self, moments: Tensor, kept: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
-        """∂x, ∂ψ and the gradients of the fields of every block."""
+        """∂x, ∂ψ and the gradients of the fields of every block; `moments` and `kept` as `Forward` returned them."""
         self.moments, self.kept = moments, kept
+        self.rows = -(-self.nodes // PIECE) * PIECE
+        self.splits, self.splits_out = parts_of(self.rows), parts_of(self.nodes, CONVOLVED)
+        self._allocate()
+        self.common: dict[str, Any] = {
+            "epsilon": self.settings.epsilon,
+            "D": self.width,
+            "BLOCK_D": block(self.width),
+        }
+        self.by_rows = {"splits": self.splits, "BLOCK_N": NODES, "PITCH": self.factors.narrow.shape[3]}
+        self.by_tiles = {"splits": self.splits_out, "BLOCK_N": CONVOLVED}
         norm_sums[(self.splits_out,)](
             gradient, kept[-1, 2], moments[-1, 1], self.sums_out[0, -1], self.sums_out.stride(0), self.filled,
             **self.common, **self.by_tiles, **self.plain,
@@ -85,6 +56,19 @@ class Backward:
             incoming = self.pull
         gradients = field_gradients(self.sums, self.sums_out, self.factors, self.width, self.settings)
         return self.pull, self.gradient_psi[..., : self.width], gradients
+
+    def _allocate(self) -> None:
+        device, width, rows, layers = self.x.device, self.width, self.rows, len(self.blocks)
+        self.gradient_psi = torch.empty(
+            *self.psi.shape[:2], self.psi.stride(1), dtype=self.psi.dtype, device=self.psi.device
+        )
+        self.sums = torch.empty(self.splits, layers, SUMS, width, device=device)
+        self.sums_out = torch.empty(self.splits_out, layers, 2, width, device=device)
+        self.factors = Factors(
+            narrow=torch.empty(4, layers, rows, pitch(width), device=device),
+            wide=torch.empty(2, layers, rows, self.hidden, device=device),
+        )
+        self.pull, self.residual, self.gradient_y = torch.empty(3, self.nodes, width, device=device)
 
     def _feed_forward(self, number: int, incoming: Tensor) -> None:
         each, (_, t, v), moments = self.blocks[number], self.kept[number], self.moments[number]
@@ -111,7 +95,7 @@ class Backward:
         )  # fmt: skip
 
     def _by_rows(self) -> dict[str, Any]:
-        """Sizes and options of the two launches whose factors are kept for gradients of matrices."""
+        """Sizes and options of the two launches that keep the factors of gradients of matrices."""
         sizes = {"N": self.rows, "PRECISION": self.settings.precision}
         return {**self.common, **self.by_rows, **self.plain, **self.early, **sizes}
 

@@ -4,9 +4,9 @@ backward_ffn          G = gradient at v through the norm that reads it; ∂u, an
 backward_projection   G = gradient at t through its norm; ∂θ₁, ∂θ₂, ∂y
 backward_convolution  ∂x_j = G_j + Σ_i ψ_ij ⊙ ∂y_i / |supp(i)|;  ∂ψ_ij = x_j ⊙ ∂y_i / |supp(i)|
 
-A kernel ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of matrices
-are left to `gradients`, for which the first two write both factors: up to N, a multiple of its pieces there and the
-number of nodes in the third, and zeros from the channels to the pitch.
+A launch ends only where the statistics of all nodes, or the nodes of a whole graph, are needed. Gradients of matrices
+are left to `gradients`, for which the first two launches write both factors, up to row N, a multiple of `PIECE`, with
+zeros from the channels to the pitch; in the third, N is the number of nodes.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -17,7 +17,25 @@ import triton
 import triton.language as tl
 
 from ckgconv.backends.cuda.node_pass.forward_kernels import dropped, kernel_rows, node_rows, senders
-from ckgconv.ops.tiles import TINY, gelu_and_slope, read_moments, read_sums, wait_for_last
+from ckgconv.ops.tiles import (
+    TINY,
+    gelu_and_slope,
+    read_moments,
+    read_sums,
+    row_cells,
+    row_tile,
+    wait_for_last,
+    write_two_sums,
+)
+
+
+@triton.jit
+def known_norm(moments, scale, shift, columns, epsilon, D: tl.constexpr):
+    """μ, 1/√(σ² + ε), γ and β [D] of a norm whose moments are known."""
+    _, mean, variance = read_moments(moments, D, D, columns)
+    root = 1.0 / tl.sqrt(variance + epsilon)
+    gamma = tl.load(scale + columns, mask=columns < D, other=0.0)
+    return mean, root, gamma, tl.load(shift + columns, mask=columns < D, other=0.0)
 
 
 @triton.jit
@@ -35,21 +53,19 @@ def norm_sums(
     sum_gv = tl.zeros([BLOCK_D], tl.float32)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
-        target = node[:, None] * D + columns[None, :]
-        inside = (node < nodes)[:, None] & (columns < D)[None, :]
+        target, inside = row_cells(node, node < nodes, columns, D)
         pull = tl.load(g + target, mask=inside, other=0.0)
         standard = (tl.load(v + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
         sum_g += tl.sum(pull, axis=0)
         sum_gv += tl.sum(pull * standard, axis=0)
-    tl.store(sums + split * part_stride + columns, sum_g, mask=columns < D)
-    tl.store(sums + split * part_stride + D + columns, sum_gv, mask=columns < D)
+    write_two_sums(sums + split * part_stride, D, columns, sum_g, sum_gv)
 
 
 @triton.jit
 def through_norm(
     g, v, moments, scale, sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """Gradient at v [BLOCK_N, BLOCK_D] from the gradient g behind its norm, whose sums are known."""
+    """Gradient at v [BLOCK_N, BLOCK_D] from the gradient g at the output of its norm, whose sums are known."""
     total, mean, variance = read_moments(moments, D, D, columns)
     root = 1.0 / tl.sqrt(variance + epsilon)
     slope = tl.load(scale + columns, mask=columns < D, other=0.0) * root
@@ -64,7 +80,7 @@ def through_norm(
 
 @triton.jit
 def hidden_weights(linear_in, linear_out, inner, columns, D: tl.constexpr, H: tl.constexpr):
-    """W₁ [inner, D] and W₂ [D, inner] of some hidden channels."""
+    """W₁ [inner, D] and W₂ [D, inner] of the hidden channels `inner`."""
     there = (inner < H)[:, None] & (columns < D)[None, :]
     matrix_in = tl.load(linear_in + inner[:, None] * D + columns[None, :], mask=there, other=0.0)
     there = (columns < D)[:, None] & (inner < H)[None, :]
@@ -93,21 +109,13 @@ def backward_ffn(
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
-    real_column = columns < D
-    _, mean, variance = read_moments(t_moments, D, D, columns)
-    root = 1.0 / tl.sqrt(variance + epsilon)
-    gamma = tl.load(t_scale + columns, mask=real_column, other=0.0)
-    offset = tl.load(t_shift + columns, mask=real_column, other=0.0)
+    mean, root, gamma, offset = known_norm(t_moments, t_scale, t_shift, columns, epsilon, D)
     sum_g = tl.zeros([BLOCK_D], tl.float32)
     sum_gt = tl.zeros([BLOCK_D], tl.float32)
     for start in range(split * BLOCK_N, N, splits * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        real = node < nodes
+        node, _, target, inside = row_tile(start, nodes, columns, D, BLOCK_N)
         # Both factors of a matrix's gradient are written for padding too: zeros in one, anything finite in the other.
-        kept = (node < N)[:, None] & (columns < PITCH)[None, :]
-        kept_place = node[:, None] * PITCH + columns[None, :]
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
+        kept_place, kept = row_cells(node, node < N, columns, PITCH)
         standard = (tl.load(t + target, mask=inside, other=0.0) - mean[None, :]) * root[None, :]
         standard = tl.where(inside, standard, 0.0)
         u = tl.where(inside, standard * gamma[None, :] + offset[None, :], 0.0)
@@ -137,8 +145,7 @@ def backward_ffn(
         passed = tl.where(inside, passed, 0.0)
         sum_g += tl.sum(passed, axis=0)
         sum_gt += tl.sum(passed * standard, axis=0)
-    tl.store(t_sums + split * part_stride + columns, sum_g, mask=real_column)
-    tl.store(t_sums + split * part_stride + D + columns, sum_gt, mask=real_column)
+    write_two_sums(t_sums + split * part_stride, D, columns, sum_g, sum_gt)
 
 
 @triton.jit
@@ -159,12 +166,8 @@ def backward_projection(
     sum_first = tl.zeros([BLOCK_D], tl.float32)
     sum_second = tl.zeros([BLOCK_D], tl.float32)
     for start in range(split * BLOCK_N, N, splits * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        real = node < nodes
-        kept = (node < N)[:, None] & (columns < PITCH)[None, :]
-        kept_place = node[:, None] * PITCH + columns[None, :]
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
+        node, real, target, inside = row_tile(start, nodes, columns, D, BLOCK_N)
+        kept_place, kept = row_cells(node, node < N, columns, PITCH)
         values = tl.load(y + target, mask=inside, other=0.0)
         root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
         size = tl.maximum(tl.load(support_size + node, mask=real, other=1.0), 1.0)
@@ -183,8 +186,7 @@ def backward_projection(
         product = tl.where(inside, back * values, 0.0)
         sum_first += tl.sum(product, axis=0)
         sum_second += tl.sum(product * root[:, None], axis=0)
-    tl.store(theta_sums + split * part_stride + columns, sum_first, mask=real_column)
-    tl.store(theta_sums + split * part_stride + D + columns, sum_second, mask=real_column)
+    write_two_sums(theta_sums + split * part_stride, D, columns, sum_first, sum_second)
 
 
 @triton.jit
@@ -198,17 +200,11 @@ def backward_convolution(
     columns = tl.arange(0, BLOCK_D)
     real_column = columns < D
     if NORM:
-        _, mean, variance = read_moments(v_moments, D, D, columns)
-        root = 1.0 / tl.sqrt(variance + epsilon)
-        gamma = tl.load(v_scale + columns, mask=real_column, other=0.0)
-        offset = tl.load(v_shift + columns, mask=real_column, other=0.0)
+        mean, root, gamma, offset = known_norm(v_moments, v_scale, v_shift, columns, epsilon, D)
     sum_g = tl.zeros([BLOCK_D], tl.float32)
     sum_gv = tl.zeros([BLOCK_D], tl.float32)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        real = node < nodes
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
+        node, real, target, inside = row_tile(start, nodes, columns, D, BLOCK_N)
         own = tl.load(v + target, mask=inside, other=0.0)
         if NORM:
             standard = (own - mean[None, :]) * root[None, :]
@@ -230,7 +226,7 @@ def backward_convolution(
             cells = row[:, :, None] * PITCH + columns[None, None, :]
             tl.store(gpsi + cells, (own[:, None, :] * pull).to(gpsi.dtype.element_ty), mask=lies)
             products += kernel.to(tl.float32) * pull
-            # Rows and receivers are read two chunks ahead, so that no load waits for another.
+            # Rows and receivers are read two chunks ahead, so that no load waits for another one.
             place = chunk + CHUNK + tl.arange(0, CHUNK)
             stored = place[None, :] < length[:, None]
             row, other = following_row, following
@@ -246,10 +242,9 @@ def backward_convolution(
             sum_gv += tl.sum(summed * standard, axis=0)
     wait_for_last(EARLY)
     if NORM:
-        tl.store(v_sums + split * part_stride + columns, sum_g, mask=real_column)
-        tl.store(v_sums + split * part_stride + D + columns, sum_gv, mask=real_column)
+        write_two_sums(v_sums + split * part_stride, D, columns, sum_g, sum_gv)
     else:
-        # The gradient that leaves the pass is zero from the filled nodes on: sums over all N rows may follow.
+        # The gradient that leaves the pass is zero in padding: sums over all N rows may follow.
         for start in range(nodes + split * BLOCK_N, N, splits * BLOCK_N):
             node = start + tl.arange(0, BLOCK_N)
             inside = (node < N)[:, None] & real_column[None, :]

@@ -1,11 +1,10 @@
-"""The node pass forward, launch after launch: two or three per block.
+"""The node pass forward, launch by launch: two or three per block.
 
-The kernels are in `forward_kernels`, and in `aggregate` for nodes of many senders.
+The Triton kernels are in `forward_kernels`, and in `aggregate` for nodes with many senders.
 
 Legend: L blocks, N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -16,52 +15,35 @@ from ckgconv.backends.cuda.node_pass.forward_kernels import forward_convolution,
 from ckgconv.backends.cuda.node_pass.norm import apply_norm
 from ckgconv.backends.cuda.node_pass.options import (
     NODES,
-    Block,
-    Dropout,
-    Lists,
-    Settings,
+    Direction,
     convolution_launch,
     ffn_launch,
     hidden_tile,
     parts_of,
-    plain_launch,
 )
-from ckgconv.ops.launch import block, early_launch, launch, power_of_two, programs
+from ckgconv.ops.launch import block, launch, power_of_two, programs
 
-MANY = 64  # senders of a node, from which on they are summed by a launch of its own
+MANY = 64  # mean number of senders above which a separate launch sums over them
 FEW = 4  # nodes of a tile of that launch
 
 
-class Forward:
-    """One forward pass over x [N, D] with kernels ψ [L, P, D]."""
-
-    def __init__(
-        self,
-        x: Tensor,
-        psi: Tensor,
-        lists: Lists,
-        blocks: Sequence[Block],
-        settings: Settings,
-        filled: Tensor,
-        dropout: Dropout,
-    ) -> None:
-        self.x, self.psi, self.lists, self.blocks = x, psi, lists, blocks
-        self.settings, self.filled, self.dropout = settings, filled, dropout
-        self.nodes, self.width = x.shape
-        self.splits = parts_of(self.nodes)
-        # Parts of the moments of t and of v.
-        self.parts = torch.empty(2, 3, self.splits, self.width, device=x.device)
-        self.sizes = {"D": self.width, "splits": self.splits, "BLOCK_N": NODES, "BLOCK_D": block(self.width)}
-        self.norms = {"epsilon": settings.epsilon, "PARTS": power_of_two(self.splits)}
-        self.plain, self.early = plain_launch(self.width, settings), early_launch(x)
+class Forward(Direction):
+    """One forward pass."""
 
     def run(self, moments: Tensor | None) -> tuple[Tensor, Tensor]:
-        """x', and y, t, v of each block [L, 3, N, D]; `moments` gets the batch's, None takes running statistics."""
-        self.moments = moments
+        """x', and y, t, v of each block [L, 3, N, D].
+
+        The moments of the batch are written to `moments` [L, 2, 3, D]; None evaluates with running statistics.
+        """
+        self.moments, self.splits = moments, parts_of(self.nodes)
+        # Parts of the moments of t and of v.
+        self.parts = torch.empty(2, 3, self.splits, self.width, device=self.x.device)
+        self.sizes = {"D": self.width, "splits": self.splits, "BLOCK_N": NODES, "BLOCK_D": block(self.width)}
+        self.norms = {"epsilon": self.settings.epsilon, "PARTS": power_of_two(self.splits)}
         self.state = {"TRACK": moments is not None, "PRECISION": self.settings.precision}
+        convolve = self._separately if self.psi.shape[1] > MANY * self.nodes else self._at_once
         kept = torch.empty(len(self.blocks), 3, self.nodes, self.width, device=self.x.device)
         source = self.x
-        convolve = self._separately if self.psi.shape[1] > MANY * self.nodes else self._at_once
         for number in range(len(self.blocks)):
             y, t, v = kept[number]
             convolve(number, source, y, t)
@@ -69,13 +51,13 @@ class Forward:
             source = v
         return self._last_norm(source), kept
 
-    def _norm(self, place: int) -> list[Any]:
-        """Where the moments and running statistics of a norm are; those of block l are norms 2l and 2l + 1."""
-        moments = None if self.moments is None else self.moments[place // 2, place % 2]
-        return [moments, *self.settings.running[place], self.settings.momentum]
+    def _norm(self, index: int) -> list[Any]:
+        """Moments and running statistics of a norm; block l has norms 2l and 2l + 1."""
+        moments = None if self.moments is None else self.moments[index // 2, index % 2]
+        return [moments, *self.settings.running[index], self.settings.momentum]
 
     def _before(self, number: int, source: Tensor) -> tuple[Any, ...]:
-        """What a block reads: the values in front of the norm that ends the block before it, and that norm."""
+        """What a block reads: the input of the norm that ends the previous block, and that norm."""
         previous = self.blocks[max(number - 1, 0)]
         norm = self._norm(max(2 * number - 1, 0))
         return (source, self.parts[1], *norm, previous.scale_out, previous.shift_out)
@@ -95,7 +77,7 @@ class Forward:
         )  # fmt: skip
 
     def _separately(self, number: int, source: Tensor, y: Tensor, t: Tensor) -> None:
-        """The same in two launches: many senders want smaller tiles of nodes than the product does."""
+        """The same in two launches: many senders need smaller tiles of nodes than the product does."""
         lists, normal = self.lists, torch.empty_like(self.x)
         tile = {"BLOCK_N": FEW, "TILE": NODES, "CHUNK": 16, "PITCH": self.psi.stride(1)}
         aggregate[(min(-(-self.nodes // FEW), programs(self.x, 8)),)](
@@ -109,12 +91,12 @@ class Forward:
         )  # fmt: skip
 
     def _feed_forward(self, number: int, t: Tensor, v: Tensor) -> None:
-        each, hidden = self.blocks[number], self.blocks[number].weight_in.shape[0]
+        each = self.blocks[number]
         forward_ffn[(self.splits,)](
             t, self.parts[0], *self._norm(2 * number), each.scale, each.shift, each.weight_in, each.bias_in,
             each.weight_out, each.bias_out, v, self.parts[1], self.filled, self.dropout.seed,
             **self.dropout.arguments(2 * number + 1), **self.sizes, **self.norms, **self.state, **ffn_launch(),
-            **self.early, GIVEN=self.moments is None, H=hidden, BLOCK_H=hidden_tile(self.width, hidden),
+            **self.early, GIVEN=self.moments is None, H=self.hidden, BLOCK_H=hidden_tile(self.width, self.hidden),
         )  # fmt: skip
 
     def _last_norm(self, v: Tensor) -> Tensor:

@@ -3,9 +3,9 @@
 forward_convolution   y = 1/|supp| Σ x_j ⊙ ψ_ij;  t = x + drop( W (y ⊙ (θ₁ + √d θ₂)) + b )         and the moments of t
 forward_ffn           u = BN(t);  v = u + drop( W₂ GELU(W₁ u + b₁) + b₂ )                          and the moments of v
 
-At 740 nodes a launch is all latency, so a kernel ends only where the statistics of all nodes are needed, and begins
-before the one in front of it has ended: what does not hang on that one, weights, ψ and who sends, is loaded meanwhile.
-x of a block is never written: it is BN(v) of the block before, applied as it is read.
+At 740 nodes a launch is all latency, so it ends only where the statistics of all nodes are needed, and starts before
+the previous one has ended: weights, ψ and sender indices do not depend on that one and are loaded meanwhile. x of a
+block is never written: it is BN(v) of the previous block, applied as v is read.
 
 Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 """
@@ -16,14 +16,7 @@ import triton
 import triton.language as tl
 
 from ckgconv.backends.cuda.node_pass.norm import read_norm
-from ckgconv.ops.tiles import (
-    gelu,
-    kept,
-    merge_moments,
-    tile_moments,
-    wait_for_last,
-    write_parts,
-)
+from ckgconv.ops.tiles import gelu, kept, merge_tile, no_moments, row_cells, row_tile, wait_for_last, write_parts
 
 
 @triton.jit
@@ -32,8 +25,16 @@ def dropped(values, seed, rows, level, factor, ROWS: tl.constexpr, COLUMNS: tl.c
 
 
 @triton.jit
+def residual_sum(out, residual, seed, draw, node, level, factor, DROP: tl.constexpr):
+    """residual + drop(out) of a tile of nodes."""
+    if DROP:
+        out = dropped(out, tl.load(seed) + draw, node, level, factor, out.shape[0], out.shape[1])
+    return out + residual
+
+
+@triton.jit
 def senders(sender, begin, length, place):
-    """[N, C] the senders of each node at some places [C] of its list."""
+    """[N, C] the senders of each node at the positions [C] of its list."""
     entry = begin[:, None] + place[None, :]
     return tl.load(sender + entry, mask=place[None, :] < length[:, None], other=0).to(tl.int32)
 
@@ -54,7 +55,7 @@ def node_rows(values, node, stored, columns, D: tl.constexpr):
 
 @triton.jit
 def projection(theta1, theta2, linear, bias, columns, D: tl.constexpr):
-    """θ₁, θ₂ [D], Wᵀ [D, D] and b [D] of the degree scaler and the projection behind a convolution."""
+    """θ₁, θ₂ [D], Wᵀ [D, D] and b [D] of the degree scaler and the projection that follow a convolution."""
     real = columns < D
     first, second = tl.load(theta1 + columns, mask=real, other=0.0), tl.load(theta2 + columns, mask=real, other=0.0)
     cell = columns[None, :] * D + columns[:, None]
@@ -67,12 +68,12 @@ def sum_over_senders(
     v, psi, sender, begin, length, kernel, values, following, slope, moved, columns, D: tl.constexpr,
     PITCH: tl.constexpr, CHUNK: tl.constexpr, NORM: tl.constexpr,
 ):  # fmt: skip
-    """[N, D] Σ_j x_j ⊙ ψ_ij of some nodes.
+    """[N, D] Σ_j x_j ⊙ ψ_ij of a tile of nodes.
 
-    The first chunk of ψ and v is loaded already, and so is who sends the next one: who sends is read two chunks ahead,
-    so that no load waits for another.
+    The caller has loaded the first chunk of ψ and v and the senders of the second: sender indices are read two chunks
+    ahead, so that no load waits for another one.
     """
-    # Summed over chunks first: the senders of one chunk lie in different threads.
+    # Summed over chunks first: the senders of one chunk are held by different threads.
     products = tl.zeros([begin.shape[0], CHUNK, columns.shape[0]], tl.float32)
     for chunk in range(0, tl.max(length, axis=0), CHUNK):
         if NORM:
@@ -95,7 +96,7 @@ def forward_convolution(
     PARTS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     if not NORM:
-        # The first of the pass: what is loaded ahead elsewhere may come from the launch right in front.
+        # The first launch of the pass: ψ, which later ones load ahead, may be written by the launch right before it.
         wait_for_last(EARLY)
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
@@ -104,9 +105,7 @@ def forward_convolution(
     first, second, matrix, added = projection(theta1, theta2, linear, bias, columns, D)
     slope = tl.zeros([BLOCK_D], tl.float32)
     moved = tl.zeros([BLOCK_D], tl.float32)
-    total_t = 0.0
-    mean_t = tl.zeros([BLOCK_D], tl.float32)
-    squares_t = tl.zeros([BLOCK_D], tl.float32)
+    total_t, mean_t, squares_t = no_moments(BLOCK_D)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
         real = node < nodes
@@ -119,8 +118,7 @@ def forward_convolution(
         kernel = kernel_rows(psi, begin[:, None] + place[None, :], place[None, :] < length[:, None], columns, PITCH)
         wait_for_last(EARLY)
         values = node_rows(v, other, place[None, :] < length[:, None], columns, D)
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
+        target, inside = row_cells(node, real, columns, D)
         own = tl.load(v + target, mask=inside, other=0.0)
         if NORM:
             if start == split * BLOCK_N:
@@ -138,13 +136,11 @@ def forward_convolution(
         tl.store(y + target, summed, mask=inside)
         scaled = summed * (first[None, :] + root[:, None] * second[None, :])
         out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
-        if DROP:
-            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        out += own
+        out = residual_sum(out, own, seed, draw, node, level, factor, DROP)
         tl.store(t + target, out, mask=inside)
         if TRACK:
-            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
-            total_t, mean_t, squares_t = merge_moments(total_t, mean_t, squares_t, more, more_mean, more_squares)
+            values = tl.where(inside, out, 0.0)
+            total_t, mean_t, squares_t = merge_tile(total_t, mean_t, squares_t, values, real.to(tl.float32))
     wait_for_last(EARLY)
     if TRACK:
         write_parts(t_parts + split * D, splits * D, D, columns, total_t, mean_t, squares_t)
@@ -152,7 +148,7 @@ def forward_convolution(
 
 @triton.jit
 def hidden_matrices(linear_in, linear_out, inner, columns, D: tl.constexpr, H: tl.constexpr):
-    """W₁ᵀ [D, inner] and W₂ᵀ [inner, D] of some hidden channels."""
+    """W₁ᵀ [D, inner] and W₂ᵀ [inner, D] of the hidden channels `inner`."""
     there = (inner < H)[None, :] & (columns < D)[:, None]
     matrix_in = tl.load(linear_in + inner[None, :] * D + columns[:, None], mask=there, other=0.0)
     there = (inner < H)[:, None] & (columns < D)[None, :]
@@ -170,25 +166,19 @@ def forward_ffn(
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
-    real_column = columns < D
-    offset = tl.load(shift + columns, mask=real_column, other=0.0)
-    added = tl.load(bias_out + columns, mask=real_column, other=0.0)
+    offset = tl.load(shift + columns, mask=columns < D, other=0.0)
+    added = tl.load(bias_out + columns, mask=columns < D, other=0.0)
     inner = tl.arange(0, BLOCK_H)
-    # Both matrices at once fit on every chip, unless they are taken apart into three products of tf32.
+    # Both matrices fit into the shared memory of every supported GPU, unless they are split for three tf32 products.
     AHEAD: tl.constexpr = H <= BLOCK_H and PRECISION == "tf32"
     if AHEAD:
         matrix_in, matrix_out = hidden_matrices(linear_in, linear_out, inner, columns, D, H)
     mean = tl.zeros([BLOCK_D], tl.float32)
     slope = tl.zeros([BLOCK_D], tl.float32)
     wait_for_last(EARLY)
-    total_v = 0.0
-    mean_v = tl.zeros([BLOCK_D], tl.float32)
-    squares_v = tl.zeros([BLOCK_D], tl.float32)
+    total_v, mean_v, squares_v = no_moments(BLOCK_D)
     for start in range(split * BLOCK_N, nodes, splits * BLOCK_N):
-        node = start + tl.arange(0, BLOCK_N)
-        real = node < nodes
-        inside = real[:, None] & real_column[None, :]
-        target = node[:, None] * D + columns[None, :]
+        node, real, target, inside = row_tile(start, nodes, columns, D, BLOCK_N)
         values = tl.load(t + target, mask=inside, other=0.0)
         if start == split * BLOCK_N:
             mean, slope = read_norm(
@@ -205,12 +195,10 @@ def forward_ffn(
             n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
             out = tl.dot(gelu(n), matrix_out, out, input_precision=PRECISION)
         out += added[None, :]
-        if DROP:
-            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
-        out += u
+        out = residual_sum(out, u, seed, draw, node, level, factor, DROP)
         tl.store(v + target, out, mask=inside)
         if TRACK:
-            more, more_mean, more_squares = tile_moments(tl.where(inside, out, 0.0), real.to(tl.float32))
-            total_v, mean_v, squares_v = merge_moments(total_v, mean_v, squares_v, more, more_mean, more_squares)
+            values = tl.where(inside, out, 0.0)
+            total_v, mean_v, squares_v = merge_tile(total_v, mean_v, squares_v, values, real.to(tl.float32))
     if TRACK:
         write_parts(v_parts + split * D, splits * D, D, columns, total_v, mean_v, squares_v)

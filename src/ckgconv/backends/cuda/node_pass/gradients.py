@@ -1,11 +1,11 @@
-"""Gradients of the parameters of all blocks, from what the kernels of the node pass leave behind.
+"""Gradients of the parameters of all blocks, from the factors and sums that the node pass has written.
 
     ∂W = Σ_n g_n h_nᵀ        ∂b = Σ_n g_n
 
-Both factors of each matrix's gradient are there for all blocks. A program owns a tile of one matrix and some of the
-nodes, and all matrices are one launch: the library takes one program and 50 µs for each matrix of a few million
-operations. The launch is deferred until the stages of the pairs pass have ended: concurrent with them, which fill every
-SM, it cost 45 µs; in front of them, on the main stream, 25 µs.
+Both factors of each matrix's gradient are kept for all blocks. A program owns a tile of one matrix and some of the
+nodes, and all matrices are one launch: cuBLAS uses one program and 50 µs for each matrix of a few million operations.
+The launch is deferred until the stages of the pairs pass have ended: concurrent with them, which fill every SM, it cost
+45 µs; before them, on the main stream, 25 µs.
 
 Legend: L blocks, N nodes (a multiple of `PIECE`), D width, H hidden width, A and B channels of two factors, S parts.
 """
@@ -24,9 +24,9 @@ from torch import Tensor
 from ckgconv.backends.cuda.node_pass.options import Settings
 from ckgconv.ops.reductions import write_sums
 
-PIECE = 32  # nodes at once
-SPAN, PARTS = 128, 256  # nodes of a program at least, programs that share a tile at most
-TILE = 64  # channels of a program, of either factor
+PIECE = 32  # nodes of one product
+SPAN, PARTS = 128, 256  # fewest nodes of a program, most programs that share a tile
+TILE = 64  # channels of each factor in a program
 
 
 @triton.jit
@@ -45,8 +45,8 @@ def matrix_gradient(
 ):  # fmt: skip
     """Parts [L, A, B] of Σ g hᵀ and [L, A] of Σ g; rows of both factors are written, and finite, up to N.
 
-    The next rows are loaded, to registers, while the last ones are multiplied. The compiler's own pipeline would load
-    four bytes at a time, straight to where the product wants them, transposed: that took 28 µs for ZINC.
+    The next rows are loaded into registers while the current ones are multiplied. The compiler's own pipeline would
+    load four bytes at a time, already transposed for the product: that cost 28 µs for ZINC.
     """
     layer, split = tl.program_id(0), tl.program_id(2)
     tiles = tl.cdiv(B, TILE)
@@ -77,7 +77,7 @@ def matrix_gradients(
     part_stride, nodes, D: tl.constexpr, H: tl.constexpr, PITCH: tl.constexpr, SQUARE: tl.constexpr,
     OBLONG: tl.constexpr, PRECISION: tl.constexpr, PIECE: tl.constexpr, SPAN: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Of the three matrices of every block: the SQUARE tiles of one, then the OBLONG ones of each other."""
+    """Of the three matrices of every block: the SQUARE tiles of W, then the OBLONG tiles of W₁ and of W₂."""
     tile = tl.program_id(1)
     if tile < SQUARE:
         matrix_gradient(
@@ -117,7 +117,7 @@ def field_gradients(sums: Tensor, sums_out: Tensor, factors: Factors, width: int
         launch_products(factors, parts, parts.split(sizes, dim=1), width, span, settings.precision)
         write_sums(parts, totals)
 
-    # Nothing reads them before the update.
+    # Nothing reads these gradients before the update.
     defer(products, parts, *factors, totals)
     defer(partial(write_sums, sums, own_sums), sums, own_sums)
     defer(partial(write_sums, sums_out, out_sums), sums_out, out_sums)
@@ -134,7 +134,7 @@ def field_gradients(sums: Tensor, sums_out: Tensor, factors: Factors, width: int
 def launch_products(
     factors: Factors, parts: Tensor, views: tuple[Tensor, ...], width: int, span: int, precision: str
 ) -> None:
-    """Parts of the gradients of all matrices and their biases, `span` nodes a program."""
+    """Parts of the gradients of all matrices and their biases, `span` nodes per program."""
     out, u, projected, scaled = factors.narrow
     hidden, gradient_hidden = factors.wide
     layers, rows, inner = hidden.shape

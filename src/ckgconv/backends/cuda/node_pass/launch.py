@@ -27,7 +27,7 @@ FIELDS = len(Block._fields)
 
 
 def settings_of(x: Tensor, running: Running, norm: WeightedBatchNorm, schedule: InOrder) -> Settings:
-    """The settings of a pass over x: nodes are few, so under autocast products take tf32, not bfloat16."""
+    """The settings of a pass over x: nodes are few, so under autocast products use tf32, not bfloat16."""
     precision = "tf32" if torch.is_autocast_enabled(x.device.type) else product_precision()
     return Settings(running, norm.momentum, norm.epsilon, precision, schedule)
 
@@ -43,7 +43,7 @@ def node_pass(
 ) -> tuple[Tensor, Tensor]:
     """x [N, D], ψ [L, P, D] → x' of the last block [N, D], and the moments [L, 2, 3, D] (W, μ, σ²) of both norms.
 
-    `filled` [1]: nodes from there on are padding and come out as zeros; None where all are real.
+    `filled` [1]: nodes from there on are padding and zero in the result; None where all are real.
     """
     fields = (field for each in blocks for field in each)
     return NodePass.apply(x.float(), psi, _filled(x, filled), dropout, settings, *lists, *fields)
@@ -100,5 +100,5 @@ def _unpacked(rest: Sequence[Tensor]) -> tuple[Lists, list[Block]]:
 
 
 def _dense_rows(psi: Tensor) -> Tensor:
-    """ψ [L, P, D] with the channels of a row side by side; rows may have more behind them."""
+    """ψ [L, P, D] with contiguous channels; rows may have a pitch."""
     return psi if psi.stride(2) == 1 and psi.stride(0) == psi.shape[1] * psi.stride(1) else psi.contiguous()

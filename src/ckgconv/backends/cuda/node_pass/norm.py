@@ -1,4 +1,4 @@
-"""BatchNorm as the kernels of the node pass read it: moments from parts, applied where values are read.
+"""BatchNorm inside the Triton kernels of the node pass: moments from parts, applied where values are read.
 
     x = γ (v - μ)/√(σ² + ε) + β
 
@@ -10,7 +10,7 @@ Legend: N nodes, D width, S parts (programs).
 import triton
 import triton.language as tl
 
-from ckgconv.ops.tiles import read_parts, read_plain_parts, track, write_moments, write_parts
+from ckgconv.ops.tiles import read_parts, read_plain_parts, row_cells, track, write_moments, write_parts
 
 
 @triton.jit
@@ -18,7 +18,7 @@ def norm_moments(
     parts, moments, running_mean, running_variance, momentum, splits, rows, D: tl.constexpr, columns,
     GIVEN: tl.constexpr, WEIGHTED: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """W, μ, σ² that a norm reads; the first program writes them down where they are new."""
+    """W, μ, σ² of a norm; the first program stores them where they are the batch's."""
     if GIVEN:
         mean = tl.load(running_mean + columns, mask=columns < D, other=0.0)
         variance = tl.load(running_variance + columns, mask=columns < D, other=1.0)
@@ -54,7 +54,7 @@ def apply_norm(
     D: tl.constexpr, splits, GIVEN: tl.constexpr, WEIGHTED: tl.constexpr, TILE: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """x = BN(v); zero in rows beyond the filled ones. `x_part`, where it is given, gets W, μ = β and M₂ of x."""
+    """x = BN(v), zero in padding. W, μ = β and M₂ of x are written to `x_part` where it is given."""
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     gamma = tl.load(scale + columns, mask=columns < D, other=0.0)
@@ -64,13 +64,12 @@ def apply_norm(
         PARTS, TILE,
     )  # fmt: skip
     slope = gamma / tl.sqrt(variance + epsilon)
-    if x_part is not None:  # noqa: SIM102  decided when it is compiled
+    if x_part is not None:  # noqa: SIM102  decided at compile time
         if tl.program_id(0) == 0:
             write_parts(x_part, D, D, columns, total, offset, total * variance * slope * slope)
     for start in range(tl.program_id(0) * BLOCK_N, N, tl.num_programs(0) * BLOCK_N):
         node = start + tl.arange(0, BLOCK_N)
-        target = node[:, None] * D + columns[None, :]
-        inside = (node < nodes)[:, None] & (columns < D)[None, :]
+        target, inside = row_cells(node, node < nodes, columns, D)
         values = tl.load(v + target, mask=inside, other=0.0)
         values = tl.where(inside, (values - mean[None, :]) * slope[None, :] + offset[None, :], 0.0)
         tl.store(x + target, values, mask=(node < N)[:, None] & (columns < D)[None, :])

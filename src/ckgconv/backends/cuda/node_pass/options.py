@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ckgconv.backends.cuda.schedule import InOrder
-from ckgconv.ops.launch import block, launch, threshold
+from ckgconv.ops.launch import block, early_launch, launch, threshold
 
-NODES = 16  # rows of a tile: the least that matrix units take
-PROGRAMS = 256  # more parts would cost more to add up than they save
+NODES = 16  # rows of a tile: the fewest that matrix units accept
+PROGRAMS = 256  # more parts would cost more to sum than they save
 
 Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [D] of both norms of each block, one after the other
 
@@ -24,13 +24,13 @@ class Block(NamedTuple):
     theta2: Tensor  # [D]
     weight: Tensor  # [D, D] W
     bias: Tensor  # [D]
-    scale: Tensor  # [D] of the norm behind the convolution
+    scale: Tensor  # [D] of the norm after the convolution
     shift: Tensor  # [D]
     weight_in: Tensor  # [H, D] W₁
     bias_in: Tensor  # [H]
     weight_out: Tensor  # [D, H] W₂
     bias_out: Tensor  # [D]
-    scale_out: Tensor  # [D] of the norm behind the feed-forward network
+    scale_out: Tensor  # [D] of the norm after the feed-forward network
     shift_out: Tensor  # [D]
 
 
@@ -68,26 +68,48 @@ class Settings(NamedTuple):
     schedule: InOrder
 
 
+class Direction:
+    """One direction of the pass over x [N, D] with kernels ψ [L, P, D]: its operands, and options of its launches.
+
+    `filled` [1]: nodes from there on are padding.
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        psi: Tensor,
+        lists: Lists,
+        blocks: Sequence[Block],
+        settings: Settings,
+        filled: Tensor,
+        dropout: Dropout,
+    ) -> None:
+        self.x, self.psi, self.lists, self.blocks = x, psi, lists, blocks
+        self.settings, self.filled, self.dropout = settings, filled, dropout
+        (self.nodes, self.width), self.hidden = x.shape, blocks[0].weight_in.shape[0]
+        self.plain, self.early = plain_launch(self.width, settings), early_launch(x)
+
+
 def convolution_launch(psi: Tensor) -> dict[str, int]:
-    """Senders that are read at once, and warps: with four of them, values would not fit into registers."""
+    """Senders per chunk, and eight warps: with four, values would not fit into registers."""
     return {"num_warps": 8, "num_stages": 1, "CHUNK": 8, "PITCH": psi.stride(1)}
 
 
 def ffn_launch() -> dict[str, int]:
-    """Of the FFN forward, whose programs wait for two matrices: more warps wait less. Backward, four are faster."""
+    """Of the FFN forward, whose programs wait for two matrices: eight warps hide that. Backward, four are faster."""
     return {"num_warps": 8, "num_stages": 1}
 
 
 def plain_launch(width: int, settings: Settings) -> dict[str, int]:
-    """Of the other kernels; matrices that are taken apart need twice the registers."""
+    """Of the other launches; matrices split into tf32 parts need twice the registers."""
     return {**launch(width), **({"num_warps": 8} if settings.precision == "tf32x3" else {})}
 
 
 def hidden_tile(width: int, hidden: int) -> int:
-    """Hidden channels at once: all of them where both matrices fit on chip."""
+    """Hidden channels of a tile: all of them where both matrices fit into shared memory."""
     return min(block(hidden), 128 if width <= 64 else 64)
 
 
 def parts_of(nodes: int, tile: int = NODES) -> int:
-    """S: one program for each tile, as long as there are not too many."""
+    """S: one program per tile, but at most `PROGRAMS`."""
     return min(PROGRAMS, -(-nodes // tile))

@@ -1,4 +1,4 @@
-"""The pairs pass backward, stage after stage; the kernels are in `backward_stage` and `row_kernels`.
+"""The pairs pass backward, stage by stage; the Triton kernels are in `backward_stage` and `row_kernels`.
 
 Legend: L layers, R rows, K channels in, D channels out, S parts (programs of a layer).
 """
@@ -11,103 +11,82 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ckgconv.backends.cuda.pairs_pass.backward_stage import backward_stage
-from ckgconv.backends.cuda.pairs_pass.options import Dropout, Rows, Settings, backward_launch, splits_of
+from ckgconv.backends.cuda.pairs_pass.options import Direction, Launch, backward_launch
 from ckgconv.backends.cuda.pairs_pass.row_kernels import input_gradient
-from ckgconv.backends.stages import Stage
 from ckgconv.ops.launch import block, pitch, power_of_two
 from ckgconv.ops.reductions import summed, write_sums
 
 INPUT_ROWS = 64  # of a tile of the input's gradient
 
 
-class Backward:
-    """One backward pass.
+class Backward(Direction):
+    """One backward pass."""
 
-    Args:
-        moments: [2B + 1, 3, L, K] of the inputs of all stages.
-        outputs: [L, R, pitch of D] of every stage but the last.
-    """
+    def run(self, moments: Tensor, outputs: Sequence[Tensor], gradient: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """∂x [R, K], and the gradients of the fields of every stage.
 
-    def __init__(
-        self,
-        x: Tensor,
-        stages: Sequence[Stage],
-        settings: Settings,
-        rows: Rows,
-        dropout: Dropout,
-        moments: Tensor,
-        outputs: Sequence[Tensor],
-    ) -> None:
-        self.x, self.stages, self.settings, self.rows = x, stages, settings, rows
-        self.dropout, self.moments, self.outputs = dropout, moments, outputs
-        self.layers, self.channels = stages[0].scale.shape
-        self.last = len(stages) - 1
-        self.launch = backward_launch(self.channels, settings.storage)
-        self.splits = splits_of(x, self.layers, self.launch.busy, self.launch.tile)
-        # Parts of the gradients of each stage's W, b, and β and γ, one after the other.
-        self.sizes = [
-            size
-            for stage in stages
-            for size in (stage.weight.numel(), stage.bias.numel(), stage.scale.numel() + stage.shift.numel())
-        ]
-        self.parts = x.new_empty(self.splits, sum(self.sizes), dtype=torch.float32)
-        self.views = self.parts.split(self.sizes, dim=1)
-        self.pull = torch.empty(self.layers, x.shape[0], pitch(self.channels), dtype=settings.storage, device=x.device)
-        self.carry = torch.empty_like(self.pull) if self.last else self.pull
-
-    def run(self, gradient: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """∂x [R, K], and the gradients of the fields of every stage, from ∂ψ [L, R, pitch of D]."""
-        schedule = self.settings.schedule
+        Args:
+            moments: [2B + 1, 3, L, K] of the inputs of all stages.
+            outputs: [L, R, pitch of D] of every stage but the last.
+            gradient: ∂ψ [L, R, pitch of D].
+        """
+        schedule, self.moments, self.outputs = self.settings.schedule, moments, outputs
+        self._allocate()
         for number in range(self.last, -1, -1):
             self._stage(number, gradient)
         last_stage = schedule.point()
         gradient_x = self._input_gradient()
-        # The input's gradient is bound by memory: deferred launches, and the stem of the nodes, may compute beside it.
+        # The input's gradient is bound by memory: deferred launches, and the stem of the nodes, may run concurrently.
         schedule.flush_deferred(since=last_stage)
-        # These sums read as much as the input's gradient, for which the stem waits: beside it they would delay it.
+        # These sums read as much memory as the input's gradient, for which the stem waits: concurrent, they delay it.
         sums = torch.empty_like(self.parts[0])
         schedule.defer(partial(write_sums, self.parts, sums), self.parts, sums)
         return gradient_x[:, : self.channels], self._field_gradients(sums.split(self.sizes))
 
+    def _launch(self) -> Launch:
+        return backward_launch(self.channels, self.settings.storage)
+
+    def _allocate(self) -> None:
+        # Parts of the gradients of each stage's W, b, and β and γ, one after the other.
+        self.sizes = [
+            size
+            for stage in self.stages
+            for size in (stage.weight.numel(), stage.bias.numel(), stage.scale.numel() + stage.shift.numel())
+        ]
+        self.parts = self.x.new_empty(self.splits, sum(self.sizes), dtype=torch.float32)
+        self.views = self.parts.split(self.sizes, dim=1)
+        shape = self.layers, self.x.shape[0], pitch(self.channels)
+        self.pull = torch.empty(shape, dtype=self.settings.storage, device=self.x.device)
+        self.carry = torch.empty_like(self.pull) if self.last else self.pull
+
     def _stage(self, number: int, gradient: Tensor) -> None:
-        """Parts of the gradients of a stage's fields, and what is pulled back to its input."""
+        """Parts of the gradients of a stage's fields, and the gradient at its input."""
         stages, moments, final, rows = self.stages, self.moments, number == self.last, self.x.shape[0]
         stage, following = stages[number], min(number + 1, self.last)
         values = self.outputs[number - 1] if number else self.x
-        _, wide, narrow = stage.weight.shape
+        layer_stride = rows * pitch(stage.bias.shape[1])
         backward_stage[(self.layers, self.splits)](
             gradient if final else self.pull, self.views[3 * following + 2], self.parts.stride(0), self.splits,
             gradient if final else self.outputs[number], moments[following], stages[following].scale, self.carry,
             values, 0 if values.dim() == 2 else values.stride(0), moments[number], stage.scale, stage.shift,
             stage.weight, self.pull, self.views[3 * number + 2], self.views[3 * number], self.views[3 * number + 1],
-            self.parts.stride(0), rows * pitch(wide), self.pull.stride(0), *self.rows, rows, self.dropout.seed,
+            self.parts.stride(0), layer_stride, self.pull.stride(0), *self.rows, rows, self.dropout.seed,
             **self.dropout.arguments(number, self.last, rows), epsilon=self.settings.epsilon, splits=self.splits,
-            PARTS=power_of_two(self.splits), **self._constants(number, wide, narrow),
+            PARTS=power_of_two(self.splits), **self._constants(number),
         )  # fmt: skip
 
-    def _constants(self, number: int, wide: int, narrow: int) -> dict[str, object]:
-        """What a stage is compiled for."""
+    def _constants(self, number: int) -> dict[str, object]:
         final = number == self.last
         return {
-            "K": narrow,
-            "D": wide,
-            "K_PITCH": pitch(narrow),
-            "D_PITCH": pitch(wide),
-            "WEIGHTED": self.rows.weight is not None,
-            "ACT": not final,
+            **super()._constants(number),
             "THROUGH_NORM": not final,
-            # A bias right before a norm has no effect, and so no gradient.
+            # A bias right before a norm has no effect and hence no gradient.
             "PLAIN": number % 2 == 0 and not final,
             "ADD_CARRY": number % 2 == 1 and number < self.last - 1,
             "WRITE_CARRY": number % 2 == 1,
             "CLEAR": False,
             "FIRST": number == 0,
             "JOIN": number == 0 and self.last > 0,
-            "PRECISION": self.settings.precision,
-            "BLOCK_R": self.launch.tile,
-            "BLOCK_K": block(narrow),
-            "BLOCK_D": block(wide),
-            **self.launch.options,
         }
 
     def _input_gradient(self) -> Tensor:
@@ -133,6 +112,6 @@ class Backward:
 
 
 def pitched(x: Tensor) -> Tensor:
-    """x [..., D] in rows of its pitch, zeros behind the channels."""
+    """x [..., D] in rows of its pitch, zeros after the channels."""
     missing = pitch(x.shape[-1]) - x.shape[-1]
     return F.pad(x, (0, missing)) if missing else x.contiguous()

@@ -2,12 +2,10 @@
 
     G = γ' ρ' ( g' - w/W Σg' - w/W ŷ Σ g'ŷ ) + G'        gradient at y, through the norm that reads it
     ∂W = Σ drop(G)ᵀ act     ∂b = Σ drop(G)
-    g = (drop(G) W) ⊙ act'  gradient behind the norm of x, with its sums Σg = ∂β and Σ g x̂ = ∂γ
+    g = (drop(G) W) ⊙ act'  gradient at the output of the norm of x, with its sums Σg = ∂β and Σ g x̂ = ∂γ
 
-Of the first stage γρ g + G₁ is kept in place of g, where G₁ is the gradient that passes it by: `input_gradient` then
-reads half as much.
-
-Where x is not learned, no gradient of it is asked for.
+The first stage writes γρ g + G₁ instead of g, where G₁ is the gradient through the residual sum: `input_gradient` then
+reads half as much. Where x depends on no parameter, its gradient is not computed.
 
 Legend: L groups, R rows, K channels in, D channels out, S parts.
 """
@@ -17,7 +15,7 @@ Legend: L groups, R rows, K channels in, D channels out, S parts.
 import triton
 import triton.language as tl
 
-from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, row_weights
+from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, normalised, row_weights
 from ckgconv.ops.tiles import (
     TINY,
     gelu_and_slope,
@@ -26,7 +24,6 @@ from ckgconv.ops.tiles import (
     read_moments,
     read_sums,
     rounded_norm,
-    saturated,
 )
 
 
@@ -40,12 +37,16 @@ def backward_stage(
     FIRST: tl.constexpr, JOIN: tl.constexpr, DROP: tl.constexpr, SPARES: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
+    """Gradients of one group from every `splits`-th tile of rows.
+
+    PLAIN: the bias has no gradient. CLEAR: padding gets zeros. FIRST, JOIN: γρ g + G₁ is written in place of g.
+    """
+    storage = g.dtype.element_ty
+    LOW: tl.constexpr = storage != tl.float32
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
     rows = tl.load(filled).to(tl.int32)
     inner, outer = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_D)
-    storage = g.dtype.element_ty
-    LOW: tl.constexpr = storage != tl.float32
     if THROUGH_NORM:
         total_y, mean_y, variance_y = read_moments(y_moments + group * D, groups * D, D, outer)
         root_y = 1.0 / tl.sqrt(variance_y + epsilon)
@@ -61,7 +62,7 @@ def backward_stage(
     beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
     cell = outer[:, None] * K + inner[None, :]
     real_cell = (outer < D)[:, None] & (inner < K)[None, :]
-    # The factor of the dropout is in the matrix, and in the sums at the end.
+    # The matrix, and the sums at the end, absorb the factor of the dropout.
     scaled = 1.0
     if DROP and not SPARES:
         scaled = factor
@@ -74,7 +75,7 @@ def backward_stage(
         gx += group_start(group, gx_stride)
     seed_value = tl.load(seed) + draw * groups + group
     gradient_linear = tl.zeros([BLOCK_D, BLOCK_K], tl.float32)
-    # Summed over tiles first: the rows of one tile lie in different threads.
+    # Summed over tiles first: the rows of one tile are held by different threads.
     gradient_bias = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     sum_g = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     sum_gx = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
@@ -93,7 +94,7 @@ def backward_stage(
                 shared *= row_weights(row_weight, row, real, WEIGHTED)[:, None]
             pull = tl.where(real[:, None], pull * slope_y[None, :] + shared, 0.0)
         if D_PITCH > D:
-            # Whoever wrote the gradient of the output may have left something behind the channels.
+            # The incoming gradient may be uninitialised between the channels and the pitch.
             pull = tl.where((outer < D)[None, :], pull, 0.0)
         if ADD_CARRY:
             pull += tl.load(carry + target, mask=inside, other=0.0).to(tl.float32)
@@ -107,12 +108,7 @@ def backward_stage(
         place = row[:, None] * K_PITCH + inner[None, :]
         there = real[:, None] & (inner < K_PITCH)[None, :]
         values = tl.load(x + place, mask=there, other=0.0)
-        if x.dtype.element_ty == tl.float16:
-            active = values * slope16[None, :] + moved16[None, :]
-        else:
-            active = values * slope_x[None, :] + moved[None, :]
-            if LOW:
-                active = saturated(active)
+        active = normalised(values, slope_x, moved, slope16, moved16, LOW)
         back = tl.dot(pulled, matrix, input_precision=PRECISION)
         if ACT:
             active, slope = half_gelu_and_slope(active, back) if LOW else gelu_and_slope(active)
@@ -123,13 +119,13 @@ def backward_stage(
         if FIRST:
             back = back * slope_x[None, :]
         if JOIN:
-            # Rounded before, it is added where the tile lies as it is stored: else tiles would change places twice.
+            # Rounded first, so that the sum is taken in the layout of the store: else the layout would change twice.
             passing = tl.load(carry + place, mask=there, other=0.0).to(tl.float32)
             tl.store(gx + place, (back.to(storage).to(tl.float32) + passing).to(storage), mask=there)
         elif gx is not None:
             tl.store(gx + place, back.to(storage), mask=there)
     if CLEAR:
-        # Rows of padding: sums over all rows may follow.
+        # Zeros in padding: sums over all rows may follow.
         for start in range(rows + split * BLOCK_R, R, splits * BLOCK_R):
             row = start + tl.arange(0, BLOCK_R)
             inside = (row < R)[:, None] & (outer < D_PITCH)[None, :]

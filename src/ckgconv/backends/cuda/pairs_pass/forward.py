@@ -1,45 +1,28 @@
-"""The pairs pass forward, stage after stage; the kernel is in `forward_stage`.
+"""The pairs pass forward, stage by stage; the Triton kernel is in `forward_stage`.
 
 Legend: L layers, R rows, K channels in, D channels out, S parts (programs of a layer).
 """
-
-from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.pairs_pass.forward_stage import forward_stage
-from ckgconv.backends.cuda.pairs_pass.options import Dropout, Rows, Settings, forward_launch, splits_of
+from ckgconv.backends.cuda.pairs_pass.options import Direction, Launch, forward_launch
 from ckgconv.backends.cuda.pairs_pass.row_kernels import row_moments
-from ckgconv.backends.stages import Stage
 from ckgconv.ops.launch import block, pitch, power_of_two, tall
 
 
-class Forward:
-    """One forward pass over x [R, pitch of K].
+class Forward(Direction):
+    """One forward pass."""
 
-    Args:
-        moments: [2B + 1, 3, L, K], where the batch's moments are written; None evaluates with running statistics.
-    """
+    def run(self, moments: Tensor | None, x_part: Tensor | None) -> list[Tensor]:
+        """Outputs [L, R, pitch of D] of every stage, or only of the last in evaluation.
 
-    def __init__(
-        self,
-        x: Tensor,
-        stages: Sequence[Stage],
-        settings: Settings,
-        rows: Rows,
-        dropout: Dropout,
-        moments: Tensor | None,
-    ) -> None:
-        self.x, self.stages, self.settings, self.rows = x, stages, settings, rows
-        self.dropout, self.moments = dropout, moments
-        self.layers, self.channels = stages[0].scale.shape
-        self.last = len(stages) - 1
-        self.launch = forward_launch(self.channels, settings.storage)
-        self.splits = splits_of(x, self.layers, self.launch.busy, self.launch.tile)
-
-    def run(self, x_part: Tensor | None) -> list[Tensor]:
-        """Outputs [L, R, pitch of D] of every stage, or of the last alone in evaluation."""
+        Args:
+            moments: [2B + 1, 3, L, K], where the batch's moments are written; None evaluates with running statistics.
+            x_part: [3, K], the moments (W, μ, M₂) of x, where they are known.
+        """
+        self.moments = moments
         values, state, parts = self.x, self.x, self._input_parts(x_part)
         outputs: list[Tensor] = []
         for number in range(len(self.stages)):
@@ -48,6 +31,9 @@ class Forward:
             outputs = [y] if self.moments is None else [*outputs, y]
             values, state = y, y if number % 2 else state
         return outputs
+
+    def _launch(self) -> Launch:
+        return forward_launch(self.channels, self.settings.storage)
 
     def _input_parts(self, x_part: Tensor | None) -> Tensor:
         """Parts [3, 1, ·, K] of the moments of x; computed here unless known, or not needed."""
@@ -75,31 +61,12 @@ class Forward:
             settings.momentum, stage.scale, stage.shift, stage.weight, stage.bias, state, _layer_stride(state), y,
             y.stride(0), y_parts, settings.running[min(number + 1, last)][0], *self.rows, self.dropout.seed,
             **self.dropout.arguments(number, last, rows), epsilon=settings.epsilon, count=parts.shape[2],
-            splits=self.splits, PARTS=power_of_two(parts.shape[2]), **self._constants(number, wide, narrow),
+            splits=self.splits, PARTS=power_of_two(parts.shape[2]), BIAS=True, RESIDUAL=number % 2 == 1,
+            GIVEN=self.moments is None, TRACK=self.moments is not None and number < last, **self._constants(number),
         )  # fmt: skip
         return y, y_parts
 
-    def _constants(self, number: int, wide: int, narrow: int) -> dict[str, object]:
-        """What a stage is compiled for."""
-        return {
-            "K": narrow,
-            "D": wide,
-            "K_PITCH": pitch(narrow),
-            "D_PITCH": pitch(wide),
-            "WEIGHTED": self.rows.weight is not None,
-            "ACT": number < self.last,
-            "BIAS": True,
-            "RESIDUAL": number % 2 == 1,
-            "GIVEN": self.moments is None,
-            "TRACK": self.moments is not None and number < self.last,
-            "PRECISION": self.settings.precision,
-            "BLOCK_R": self.launch.tile,
-            "BLOCK_K": block(narrow),
-            "BLOCK_D": block(wide),
-            **self.launch.options,
-        }
-
 
 def _layer_stride(values: Tensor) -> int:
-    """Entries from one layer to the next; all layers share a matrix."""
+    """Entries from one layer to the next; 0 where all layers share a matrix."""
     return 0 if values.dim() == 2 else values.stride(0)

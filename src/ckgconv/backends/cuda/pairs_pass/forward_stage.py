@@ -10,7 +10,7 @@ Legend: L groups, R rows, K channels in, D channels out, S parts.
 import triton
 import triton.language as tl
 
-from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, row_weights
+from ckgconv.backends.cuda.pairs_pass.row_kernels import dropped, normalised, row_weights
 from ckgconv.ops.tiles import (
     TINY,
     gelu,
@@ -34,6 +34,7 @@ def forward_stage(
     DROP: tl.constexpr, SPARES: tl.constexpr, GIVEN: tl.constexpr, TRACK: tl.constexpr, PRECISION: tl.constexpr,
     BLOCK_R: tl.constexpr, BLOCK_K: tl.constexpr, BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
+    """y of one group and every `splits`-th tile of rows; the first program of a group also writes the moments of x."""
     group, split = tl.program_id(0), tl.program_id(1)
     groups = tl.num_programs(0)
     rows = tl.load(filled).to(tl.int32)
@@ -49,7 +50,7 @@ def forward_stage(
             track(running_mean + place, running_variance + place, momentum, K, inner, total, mean, variance)
     gamma = tl.load(scale + group * K + inner, mask=inner < K, other=0.0)
     beta = tl.load(shift + group * K + inner, mask=inner < K, other=0.0)
-    # As the backward pass writes it: in float16 another last digit would be seen.
+    # The expression of the backward pass, to the last digit, which matters in float16.
     slope = gamma * (1.0 / tl.sqrt(variance + epsilon))
     moved = beta - mean * slope
     storage = y.dtype.element_ty
@@ -57,7 +58,7 @@ def forward_stage(
     slope16, moved16 = rounded_norm(slope, beta, mean)
     cell = outer[None, :] * K + inner[:, None]
     real_cell = (inner < K)[:, None] & (outer < D)[None, :]
-    # With the factor of the dropout behind it, and the half of GELU: each is one multiplication less per entry.
+    # The matrix absorbs the factor of the following dropout and the ½ of GELU: each saves a multiplication per entry.
     scaled = 1.0
     if DROP and not SPARES:
         scaled = factor
@@ -73,7 +74,7 @@ def forward_stage(
     seed_value = tl.load(seed) + draw * groups + group
     total_y = 0.0
     if TRACK:
-        # Sums of squares around a value near the mean lose no digits.
+        # Sums of squares around a value near the mean, here the running mean, lose no digits.
         around = tl.load(origin + group * D + outer, mask=outer < D, other=0.0)
     sums = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     squares = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
@@ -82,12 +83,7 @@ def forward_stage(
         real = row < rows
         place = row[:, None] * K_PITCH + inner[None, :]
         values = tl.load(x + place, mask=real[:, None] & (inner < K_PITCH)[None, :], other=0.0)
-        if x.dtype.element_ty == tl.float16:
-            active = values * slope16[None, :] + moved16[None, :]
-        else:
-            active = values * slope[None, :] + moved[None, :]
-            if LOW:
-                active = saturated(active)
+        active = normalised(values, slope, moved, slope16, moved16, LOW)
         if ACT:
             active = twice_gelu(active) if LOW else gelu(active)
         out = tl.dot(active, matrix, input_precision=PRECISION) + offset[None, :]

@@ -1,7 +1,7 @@
 """The kernels ψ of all layers as one Triton launch per stage; the specification is `nn.kernel`.
 
-Kept for the backward pass: e and the output of every stage but the last. Normalised and activated values, dropout masks
-and ψ's own input are recomputed. Under autocast ψ and gradients are bfloat16, values between stages float16.
+Kept for the backward pass: x and the output of every stage but the last. Normalised and activated values and dropout
+masks are recomputed. Under autocast ψ and gradients are bfloat16, values between stages float16.
 
 Rows of all large tensors lie a multiple of 16 bytes apart; ψ and the gradients are views of their channels.
 
@@ -41,7 +41,7 @@ def kernel_mlp(
 def evaluated_kernel_mlp(x: Tensor, stages: Sequence[Stage], settings: Settings, rows: Rows) -> Tensor:
     """ψ [L, R, D] with the running statistics in place of the batch's; without gradient."""
     dropout = Dropout(rows.filled, 0.0, 0.0, x.shape[0])
-    outputs = Forward(pitched(x), stages, settings, rows._replace(weight=None), dropout, None).run(None)
+    outputs = Forward(pitched(x), stages, settings, rows._replace(weight=None), dropout).run(None, None)
     return outputs[-1][..., : stages[-1].bias.shape[1]]
 
 
@@ -56,7 +56,7 @@ class KernelMLP(torch.autograd.Function):
         stages = grouped(fields)
         layers, channels = stages[0].scale.shape
         moments = x.new_empty(len(stages), 3, layers, channels, dtype=torch.float32)
-        outputs = Forward(x, stages, settings, rows, dropout, moments).run(x_part)
+        outputs = Forward(x, stages, settings, rows, dropout).run(moments, x_part)
         ctx.save_for_backward(x, *rows, dropout.seed, moments, *fields, *outputs[:-1])
         ctx.settings, ctx.dropout = settings, dropout
         ctx.mark_non_differentiable(moments)
@@ -71,8 +71,8 @@ class KernelMLP(torch.autograd.Function):
         stages = grouped(rest[: FIELDS * ((len(rest) + 1) // (FIELDS + 1))])
         outputs = rest[FIELDS * len(stages) :]
         dropout, rows = ctx.dropout._replace(seed=seed), Rows(weight, filled)
-        backward = Backward(x, stages, ctx.settings, rows, dropout, moments, outputs)
-        gradient_x, gradients = backward.run(_whole(gradient))
+        backward = Backward(x, stages, ctx.settings, rows, dropout)
+        gradient_x, gradients = backward.run(moments, outputs, _whole(gradient))
         return gradient_x, None, None, None, None, *gradients
 
 

@@ -3,22 +3,23 @@
 Legend: L groups (layers), R rows, K channels in, S parts (programs of a group).
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.schedule import InOrder
-from ckgconv.backends.stages import Running
+from ckgconv.backends.stages import Running, Stage
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.launch import launch, product_precision, programs, storage, threshold
+from ckgconv.ops.launch import block, launch, pitch, product_precision, programs, storage, threshold
 
 
 class Launch(NamedTuple):
-    """How many programs share a multiprocessor, rows of a tile, and with what options a program is compiled.
+    """Programs per SM, rows of a tile, and the options with which a program is compiled.
 
-    Warps in flight hide latency, and registers limit their number: with the caps below next to nothing spills, and 16
-    warps (forward) or 12 (backward; 16 of half as many values where rows are wide) run at once.
+    Warps in flight hide latency, and registers limit their number: with the limits below next to nothing spills, and 16
+    warps (forward) or 12 (backward; 16 of half as many values where rows are wide) run on an SM.
     """
 
     busy: int
@@ -34,7 +35,7 @@ def forward_launch(width: int, dtype: torch.dtype) -> Launch:
 
 
 def backward_launch(width: int, dtype: torch.dtype) -> Launch:
-    """Of a backward stage, which holds ∂W as well."""
+    """Of a backward stage, which holds ∂W in registers as well."""
     if dtype != torch.bfloat16:
         return Launch(2 if width <= 64 else 1, 32, launch(width))
     if width > 64:
@@ -51,7 +52,7 @@ class Dropout(NamedTuple):
     rows: int
 
     def arguments(self, number: int, last: int, rows: int) -> dict[str, Any]:
-        """Arguments of the dropout behind stage `number`, of so many rows."""
+        """Arguments of the dropout after stage `number`, for that many rows."""
         probability = self.kernel if number == last else self.mlp * (number % 2)
         level, factor = threshold(probability)
         arguments = {"draw": number, "threshold": level, "factor": factor, "dropped_rows": self.rows}
@@ -81,6 +82,38 @@ class Settings(NamedTuple):
         return torch.float16 if self.storage == torch.bfloat16 else self.storage
 
 
+class Direction:
+    """One direction of the pass over x [R, pitch of K]: its operands, and how its stages are launched."""
+
+    def __init__(self, x: Tensor, stages: Sequence[Stage], settings: Settings, rows: Rows, dropout: Dropout) -> None:
+        self.x, self.stages, self.settings, self.rows, self.dropout = x, stages, settings, rows, dropout
+        self.layers, self.channels = stages[0].scale.shape
+        self.last = len(stages) - 1
+        self.launch = self._launch()
+        self.splits = splits_of(x, self.layers, self.launch.busy, self.launch.tile)
+
+    def _launch(self) -> Launch:
+        """Programs, tile and options of a stage."""
+        raise NotImplementedError
+
+    def _constants(self, number: int) -> dict[str, object]:
+        """What stage `number` is compiled for in either direction."""
+        _, wide, narrow = self.stages[number].weight.shape
+        return {
+            "K": narrow,
+            "D": wide,
+            "K_PITCH": pitch(narrow),
+            "D_PITCH": pitch(wide),
+            "WEIGHTED": self.rows.weight is not None,
+            "ACT": number < self.last,
+            "PRECISION": self.settings.precision,
+            "BLOCK_R": self.launch.tile,
+            "BLOCK_K": block(narrow),
+            "BLOCK_D": block(wide),
+            **self.launch.options,
+        }
+
+
 def settings_of(x: Tensor, running: Running, norm: WeightedBatchNorm, schedule: InOrder) -> Settings:
     """The settings of a pass over x, in the precision of the current context."""
     return Settings(running, norm.momentum, norm.epsilon, storage(x), product_precision(), schedule)
@@ -94,8 +127,8 @@ def rows_of(x: Tensor, weight: Tensor | None, filled: Tensor | None) -> Rows:
 
 
 def splits_of(x: Tensor, groups: int, busy: int, tile: int) -> int:
-    """S: all groups together fill the device, but no part is without rows."""
+    """S: all groups together fill the device, but no part is empty."""
     splits = max(1, min(programs(x, busy) // groups, -(-x.shape[0] // tile)))
-    # Parts are read in powers of two: a few more than one of them cost as much as twice as many.
+    # Tiles of parts have powers of two: a few more parts than that cost as much as twice as many.
     below = 1 << (splits.bit_length() - 1)
     return below if splits < 1.1 * below else splits

@@ -1,13 +1,13 @@
-"""Triton kernels of the pairs pass around its stages: moments of the input, and its gradient; and what stages share.
+"""Triton kernels before and after the stages of the pairs pass, for the input's moments and gradient, and shared code.
 
 Input gradient      ∂x = Σ_l ( γ_l ρ g_l + G_l ) - ρ w/W Σ_l γ_l ( Σg_l + x̂ Σ g_l x̂ )
 
-In a stage (`forward_stage`, `backward_stage`) a program owns one group and every S-th tile of its rows: W stays
-on chip, and sums over rows leave as S parts that the next kernel adds up, in a fixed order. So no sum needs a launch
-of its own, and runs repeat bit for bit. Programs that begin before the stage in front has ended gain nothing here: a
-stage fills the device.
+In a stage (`forward_stage`, `backward_stage`) a program owns one group and every S-th tile of its rows: W stays in
+shared memory or registers, and sums over rows are written as S parts that the next launch sums in a fixed order. So no
+sum needs a launch of its own, and runs repeat bit for bit. Starting a launch before the previous stage has ended gains
+nothing here: a stage fills every SM.
 
-Rows of a tensor lie `pitch` entries apart, and what lies between the channels and the pitch is zero everywhere.
+Rows of a tensor lie `pitch` entries apart, and entries between the channels and the pitch are zero everywhere.
 
 Legend: L groups, R rows, K channels in, D channels out, S parts.
 """
@@ -21,9 +21,11 @@ from ckgconv.ops.tiles import (
     TINY,
     group_start,
     kept,
-    merge_moments,
+    merge_tile,
+    no_moments,
     read_moments,
-    tile_moments,
+    row_cells,
+    saturated,
     write_parts,
 )
 
@@ -38,13 +40,23 @@ def row_weights(row_weight, row, real, WEIGHTED: tl.constexpr):
 
 
 @triton.jit
+def normalised(values, slope, moved, slope16, moved16, LOW: tl.constexpr):
+    """slope x + moved of a tile, in float16 where storage is LOW; x of float16 is scaled in float16 as well."""
+    if values.dtype == tl.float16:
+        return values * slope16[None, :] + moved16[None, :]
+    else:
+        normal = values * slope[None, :] + moved[None, :]
+        return saturated(normal) if LOW else normal
+
+
+@triton.jit
 def dropped(
     values, seed, row, threshold, factor, dropped_rows, SPARES: tl.constexpr, ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Dropout of a tile [ROWS, COLUMNS] without its factor, which the caller has put elsewhere.
+    """Dropout of a tile [ROWS, COLUMNS] without its factor, which the caller's matrix absorbs.
 
-    Where it SPARES some rows, those from `dropped_rows` on stay as they are, and the others have their factor here.
+    Where it SPARES some rows, those from `dropped_rows` on are unchanged, and the factor is applied here to the others.
     """
     staying = kept(seed, row, threshold, ROWS, COLUMNS)
     if SPARES:
@@ -62,17 +74,14 @@ def row_moments(
     split = tl.program_id(0)
     rows = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_K)
-    total = 0.0
-    mean = tl.zeros([BLOCK_K], tl.float32)
-    squares = tl.zeros([BLOCK_K], tl.float32)
+    total, mean, squares = no_moments(BLOCK_K)
     for start in range(split * BLOCK_R, rows, splits * BLOCK_R):
         row = start + tl.arange(0, BLOCK_R)
         real = row < rows
         weight = row_weights(row_weight, row, real, WEIGHTED)
-        place = row[:, None] * PITCH + columns[None, :]
-        values = tl.load(x + place, mask=real[:, None] & (columns < PITCH)[None, :], other=0.0).to(tl.float32)
-        more, more_mean, more_squares = tile_moments(values, weight)
-        total, mean, squares = merge_moments(total, mean, squares, more, more_mean, more_squares)
+        place, there = row_cells(row, real, columns, PITCH)
+        values = tl.load(x + place, mask=there, other=0.0).to(tl.float32)
+        total, mean, squares = merge_tile(total, mean, squares, values, weight)
     write_parts(parts + split * K, splits * K, K, columns, total, mean, squares)
 
 
@@ -86,8 +95,7 @@ def input_gradient(
     rows = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_K)
     row = tile * BLOCK_R + tl.arange(0, BLOCK_R)
-    place = row[:, None] * PITCH + columns[None, :]
-    there = (row < rows)[:, None] & (columns < PITCH)[None, :]
+    place, there = row_cells(row, row < rows, columns, PITCH)
     passed = tl.zeros([BLOCK_R, BLOCK_K], tl.float32)
     sum_g = tl.zeros([BLOCK_K], tl.float32)
     sum_gx = tl.zeros([BLOCK_K], tl.float32)
@@ -104,5 +112,5 @@ def input_gradient(
         share = weight[:, None] / tl.maximum(total, TINY)[None, :]
         standard = (tl.load(x + place, mask=there, other=0.0).to(tl.float32) - mean[None, :]) * root[None, :]
         passed -= share * (sum_g[None, :] + standard * sum_gx[None, :]) * root[None, :]
-    # Rows beyond the filled ones get zeros: sums over all rows may follow.
+    # Zeros in padding: sums over all rows may follow.
     tl.store(gx + place, passed, mask=(row < R)[:, None] & (columns < PITCH)[None, :])

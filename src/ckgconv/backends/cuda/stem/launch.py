@@ -1,4 +1,4 @@
-"""A stem by the kernels of the pairs pass and of the node pass: one stage between two norms.
+"""A stem by the Triton kernels of the pairs pass and of the node pass: one stage between two norms.
 
     e = BN( a + W BN(x) )
 
@@ -27,19 +27,19 @@ from ckgconv.ops.dispatch import shared_memory
 from ckgconv.ops.launch import block, launch, power_of_two, product_precision, programs, tall
 from ckgconv.ops.reductions import summed, write_sums
 
-# Parts: more would cost more to add up than they save. Each program of the next launch reads all of them, which weighs
-# more where it has few rows of its own.
+# Parts: more would cost more to sum than they save. Each program of the next launch reads all of them, which costs
+# relatively more where it has few rows itself.
 PROGRAMS, FEW_PROGRAMS = 128, 64
-BUSY = 2  # programs of a multiprocessor where parts are added up on a side stream
+BUSY = 2  # programs per SM where parts are summed on a side stream
 TALL_BYTES = 114_688  # of shared memory, for tiles of 128 rows backward
-MANY = 2**16  # rows, from which on a program is given all that a multiprocessor can hold
+MANY = 2**16  # above this many rows a program has as many warps as an SM can hold
 NORM_ROWS = 64  # of a tile of the last norm
-# Neither stage of a stem drops anything: number, threshold, factor and rows of the dropout.
+# A stem has no dropout: number, threshold, factor and rows of the dropout.
 NO_DROPOUT = (0, 0, 1.0, 0)
 
 
 class Parameters(NamedTuple):
-    """What a stem learns."""
+    """Parameters of a stem."""
 
     scale: Tensor  # [K] γ of the encoding's norm
     shift: Tensor  # [K] β
@@ -66,7 +66,7 @@ def settings_of(x: Tensor, norms: Sequence[WeightedBatchNorm], schedule: InOrder
 
 
 def encoding_parts(x: Tensor, width: int, rows: Rows) -> Tensor:
-    """Parts [3, S, K] of the moments of x [R, K], in which nothing is learned, for a stem of so many channels."""
+    """Parts [3, S, K] of the moments of x [R, K], which depends on no parameter, for a stem of that width."""
     x = x.float().contiguous()
     channels, splits = x.shape[1], _splits(x, _tile(x, width)[0])
     parts = x.new_empty(3, splits, channels)
@@ -82,10 +82,10 @@ def stem(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """e [R, D] from x [R, K], a [R, D], and the moments [3, K], [3, D] (W, μ, σ²) of both norms.
 
-    Those of x come as parts, from `encoding_parts`. Last come those of e itself, [3, D], as a part (W, μ, M₂): behind
-    a norm they need no sum, μ = β and M₂ = W γ²σ²/(σ² + ε).
+    The moments of x are given as parts, by `encoding_parts`. The last result are those of e itself, [3, D], as a part
+    (W, μ, M₂): after a norm they need no sum, μ = β and M₂ = W γ²σ²/(σ² + ε).
 
-    No gradient reaches x: coordinates are not learned. Rows of padding come out as zeros.
+    No gradient reaches x: coordinates are not learned. Rows of padding are zero in the result.
     """
     return Stem.apply(x, parts, attributes, rows, settings, *parameters)
 
@@ -161,7 +161,7 @@ def _mixed(
         TRACK=True,
         **_constants(channels, width, tile, rows, settings),
         PARTS=power_of_two(splits),
-        # Its programs wait for parts of the moments; backward, four warps are faster for few rows.
+        # Programs wait for parts of the moments: eight warps hide that. Backward, four are faster for few rows.
         **{**options, "num_warps": max(8, options["num_warps"])},
     )
     return features, parts_out
@@ -184,7 +184,7 @@ def _normalised(
 
 
 class StemBackward:
-    """One backward pass of a stem over x [R, K] and the features [R, D] in front of its last norm."""
+    """One backward pass of a stem over x [R, K] and the features [R, D] that enter its last norm."""
 
     def __init__(
         self, x: Tensor, features: Tensor, moments: tuple[Tensor, Tensor], rows: Rows, parameters: Parameters
@@ -196,14 +196,14 @@ class StemBackward:
         self.splits = _splits(x, self.tile)
 
     def run(self, gradient: Tensor, settings: Settings) -> tuple[Tensor | None, ...]:
-        """∂a, and the gradients of the parameters behind two places of what has none."""
+        """∂a, None for rows and settings, and the gradients of the parameters."""
         schedule, parameters = settings.schedule, self.parameters
         sums_out, norm_out = self._norm_sums(gradient, settings), self.x.new_empty(2 * self.width)
         schedule.defer(partial(write_sums, sums_out, norm_out), sums_out, norm_out)
         # `norm_sums` is bound by memory and runs alone: 5 µs for the pairs of ZINC, 30 with a concurrent launch.
-        behind_sums = schedule.point()
+        after_sums = schedule.point()
         carried, parts, sizes = self._stage(gradient, sums_out, settings)
-        schedule.flush_deferred(since=behind_sums)
+        schedule.flush_deferred(since=after_sums)
         with schedule.side_stream(parts):
             weight, _, norm = summed(parts).split(sizes)
         shift, scale = norm.view(2, *parameters.scale.shape)
@@ -223,7 +223,7 @@ class StemBackward:
     def _stage(self, gradient: Tensor, sums_out: Tensor, settings: Settings) -> tuple[Tensor, Tensor, list[int]]:
         """∂a [R, D], and parts [S', ·] of the gradients of W, of its absent bias, and of β and γ, with their sizes."""
         x, rows, parameters = self.x, self.rows, self.parameters
-        # Gradients of parameters are added up on a side stream, so their parts may be many.
+        # Gradients of parameters are summed on a side stream, so their parts may be many.
         few = x.shape[0] <= MANY
         many = min(programs(x, BUSY), -(-x.shape[0] // self.tile)) if few else self.splits
         sizes = [parameters.weight.numel(), self.width, 2 * self.channels]
@@ -241,7 +241,7 @@ class StemBackward:
 
 
 def _constants(channels: int, width: int, tile: int, rows: Rows, settings: Settings) -> dict[str, Any]:
-    """What either stage is compiled for."""
+    """What the stage is compiled for in either direction."""
     return {
         "K": channels,
         "D": width,
@@ -258,7 +258,7 @@ def _constants(channels: int, width: int, tile: int, rows: Rows, settings: Setti
 
 
 def _tile(x: Tensor, width: int) -> tuple[int, dict[str, int]]:
-    """Rows of a tile, and the options of a launch: parts are few, so many rows need many warps in each program."""
+    """Rows of a tile, and the options of a launch: programs are few, so many rows need many warps in each."""
     if x.shape[0] <= MANY:
         return 64, launch(width)
     tall_fits = width <= 64 and shared_memory(x) >= TALL_BYTES

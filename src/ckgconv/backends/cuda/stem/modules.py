@@ -1,4 +1,4 @@
-"""The stems of a network by fused kernels: `nn.stem` with another forward, the same parameters."""
+"""The stems of a network in a few launches: `nn.stem` with its own forward and the same parameters."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ckgconv.backends.cuda.attributes import Listed, Projected
+from ckgconv.backends.cuda.attributes import AnyEdges, Listed, Projected
 from ckgconv.backends.cuda.pairs_pass.options import Rows, rows_of
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.backends.cuda.stem import launch
@@ -16,8 +16,6 @@ from ckgconv.nn.coordinates import RandomWalkEncoder
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Mix, NodeStem, PairStem, on_edges
 from ckgconv.ops.lookup import lookup_onto
-
-EdgeAttributes = Tensor | Projected | Listed
 
 
 class FusedNodeStem(NodeStem):
@@ -34,7 +32,7 @@ class FusedNodeStem(NodeStem):
         """`node_filled` [1]: nodes from there on are padding."""
         if stem_reason(self, self.mix, node_encoding, node_encoding.shape[0]) is not None:
             return super().forward(attributes, node_encoding, node_weight)
-        # Weights of padding alone are not needed: the kernels stop at the filled rows.
+        # Weights that only mark padding are not needed: launches stop at the filled rows.
         counted = node_weight if node_filled is None else None
         rows = rows_of(node_encoding, counted, node_filled)
         parts = launch.encoding_parts(node_encoding, self.mix.width, rows)
@@ -47,30 +45,19 @@ class FusedPairStem(PairStem):
     """`PairStem` in a few launches where they apply; edge attributes may come as factors."""
 
     def forward(
-        self,
-        pairs: Pairs,
-        degree: Tensor,
-        edge_row: Tensor | None = None,
-        edge_attributes: EdgeAttributes | None = None,
-        position: Tensor | None = None,
+        self, pairs: Pairs, degree: Tensor, edges: AnyEdges | None = None, position: Tensor | None = None
     ) -> Tensor:
-        return self.with_moments(pairs, degree, edge_row, edge_attributes, position, IN_ORDER)[0]
+        return self.with_moments(pairs, degree, edges, position, IN_ORDER)[0]
 
     def with_moments(
-        self,
-        pairs: Pairs,
-        degree: Tensor,
-        edge_row: Tensor | None,
-        edge_attributes: EdgeAttributes | None,
-        position: Tensor | None,
-        schedule: InOrder,
+        self, pairs: Pairs, degree: Tensor, edges: AnyEdges | None, position: Tensor | None, schedule: InOrder
     ) -> tuple[Tensor, Tensor | None]:
         """e⁰ [R, D], and its moments as a part [3, D] (W, μ, M₂) where they are known without reading it again."""
 
         def attributes() -> tuple[Tensor, Tensor | None]:
-            return self._attributes(pairs, degree, edge_row, edge_attributes, position, schedule)
+            return self._attributes(pairs, degree, edges, position, schedule)
 
-        # No gradient reaches the coordinates in the fused stem.
+        # The fused stem sends no gradient to the coordinates.
         fixed = reads_fixed_walks(self)
         if fixed and stem_reason(self, self.mix, degree, pairs.coordinates.shape[0]) is None:
             return self._fused(pairs, degree, attributes, schedule)
@@ -83,7 +70,7 @@ class FusedPairStem(PairStem):
     def _fused(
         self, pairs: Pairs, degree: Tensor, attributes: Callable[[], tuple[Tensor, Tensor | None]], schedule: InOrder
     ) -> tuple[Tensor, Tensor]:
-        """Moments of the coordinates need no attributes: both are computed at the same time."""
+        """Moments of the coordinates do not depend on the attributes: both are computed concurrently."""
         assert isinstance(self.encoder, RandomWalkEncoder)
         rows = counted_rows(pairs)
         encoded = self.encoder.scaled(pairs, degree)
@@ -96,33 +83,25 @@ class FusedPairStem(PairStem):
         return fused_stem(on_pairs, encoded, parts, self.mix, (self.encoder.norm, self.norm), rows, schedule)
 
     def _attributes(
-        self,
-        pairs: Pairs,
-        degree: Tensor,
-        edge_row: Tensor | None,
-        edge_attributes: EdgeAttributes | None,
-        position: Tensor | None,
-        schedule: InOrder,
+        self, pairs: Pairs, degree: Tensor, edges: AnyEdges | None, position: Tensor | None, schedule: InOrder
     ) -> tuple[Tensor, Tensor | None]:
-        """Of all pairs [R, D], and what positions add to them unless that is part of it."""
+        """Attributes on all pairs [R, D], and what positions add to them; None where the first includes that."""
         rows = pairs.coordinates.shape[0]
-        if edge_row is not None and isinstance(edge_attributes, Projected):
-            return self._projected(edge_row, edge_attributes, position, pairs), None
-        if edge_row is None or edge_attributes is None:
+        if isinstance(edges, Projected):
+            return self._projected(edges, position, pairs), None
+        if edges is None:
             attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
-        elif isinstance(edge_attributes, Listed):
-            types, table = edge_attributes
-            attributes = lookup_onto(types, edge_row, table, rows, schedule.side_stream)
+        elif isinstance(edges, Listed):
+            attributes = lookup_onto(edges.types, edges.row, edges.table, rows, schedule.side_stream)
         else:
-            assert isinstance(edge_attributes, Tensor)
-            attributes = on_edges(edge_row, edge_attributes.to(degree.dtype), rows)
+            attributes = on_edges(edges.row, edges.attributes.to(degree.dtype), rows)
         if self.position is None or position is None:
             return attributes, None
         return attributes, self.position(position, pairs)
 
-    def _projected(self, edge_row: Tensor, edges: Projected, position: Tensor | None, pairs: Pairs) -> Tensor:
+    def _projected(self, edges: Projected, position: Tensor | None, pairs: Pairs) -> Tensor:
         """Attributes of edges and positions of both ends [R, D] as one product, which writes its rows once."""
-        columns, matrices = [on_edges(edge_row, edges.features, pairs.coordinates.shape[0])], [edges.matrix]
+        columns, matrices = [on_edges(edges.row, edges.features, pairs.coordinates.shape[0])], [edges.matrix]
         if self.position is not None and position is not None:
             columns += [position[pairs.sender], position[pairs.receiver]]
             matrices += [self.position.sender.weight, self.position.receiver.weight]
@@ -130,7 +109,7 @@ class FusedPairStem(PairStem):
 
 
 def counted_rows(pairs: Pairs) -> Rows:
-    """Which rows of pairs count: the kernels stop at the filled rows, so padding alone needs no weights."""
+    """Which rows of pairs count: launches stop at the filled rows, so weights that only mark padding are not needed."""
     weight = None if pairs.filled is not None and not pairs.has_zero_rows else pairs.row_weight
     return rows_of(pairs.coordinates, weight, pairs.filled)
 

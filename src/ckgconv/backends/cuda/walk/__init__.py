@@ -1,4 +1,4 @@
-"""Random walks of a batch of graphs at every pair: one kernel on a GPU, batched products elsewhere."""
+"""Random walks of a batch of graphs at every pair: one launch on a GPU, batched products elsewhere."""
 
 from torch import Tensor
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, rows: int) -> Tensor:
-    """[R, K + 1] from M [G, n, n], sizes and starts [G]; rows behind the last pair are zero."""
+    """[R, K + 1] from M [G, n, n], sizes and starts [G]; rows after the last pair are zero."""
     power = torch.eye(matrix.shape[1], dtype=matrix.dtype, device=matrix.device).expand_as(matrix)
     cells, real = pair_cells(sizes, starts, matrix.shape[1], rows)
     channels = []
@@ -21,7 +21,7 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
 
 
 def pair_cells(sizes: Tensor, starts: Tensor, largest: int, rows: int) -> tuple[Tensor, Tensor]:
-    """Place of each row in flattened [G, n, n] matrices, and whether it is a pair at all."""
+    """Index of each row in flattened [G, n, n] matrices, and whether it is a pair at all."""
     row = torch.arange(rows, device=sizes.device)
     graph = torch.searchsorted(starts + sizes**2, row, right=True)
     real = graph < sizes.shape[0]

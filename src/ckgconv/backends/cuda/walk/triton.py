@@ -1,9 +1,9 @@
-"""Random walks of a batch of graphs, rows of each graph in tiles: a tile of P_k needs only the same rows of P_{k-1}.
+"""Random walks of a batch of graphs in tiles of rows: a tile of P_k needs only the same rows of P_{k-1}.
 
     P_k[rows] = P_{k-1}[rows] M
 
-So all powers come from one launch, and a graph costs what its own size asks, not that of the largest. Where the largest
-fits into one tile, M is read once and P stays on chip.
+So one launch computes all powers, and the cost of a graph depends on its own size, not on that of the largest. Where
+the largest fits into one tile, M is read once and P stays in registers.
 """
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
@@ -91,7 +91,7 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
     matrix = matrix.float().contiguous()
     if largest <= TILE or (largest <= WHOLE and shared_memory(matrix) >= WHOLE_BYTES):
         tile = block(largest)
-        # Plain products in a small tile; larger ones need the matrix units.
+        # FP32 products in a small tile; larger ones need the matrix units.
         options = {"PRECISION": "ieee" if tile <= TILE else "tf32x3", "num_warps": 4 if tile <= TILE else 8}
         whole_walk_powers[grid](matrix, sizes, starts, out, largest, steps, ROWS=ROWS, TILE=tile, **options)
         return out
