@@ -94,7 +94,7 @@ class Learner:
         batch = source.batch(graphs.to(source.node_ptr.device)).to(self.fabric.device)
         return batch.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
-    def forward(self, batch: GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+    def forward(self, batch: Data | GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
         """Predictions in training; through Fabric only with several processes, since Fabric rounds the outputs."""
         with self.fabric.autocast():
             prediction: Tensor = self.wrapped(batch) if self.fabric.world_size > 1 else self._run(batch, schedule)

@@ -23,14 +23,17 @@ from ckgconv.tasks.losses import mask_targets
 class Sample:
     """Input and targets of a step."""
 
-    batch: GraphBatch
+    batch: Data | GraphBatch  # a `Data` only where several processes train, see `eager_sample`
     target: Tensor  # of each graph or node; one that does not count is NaN or class -1
 
 
 def eager_sample(learner: Learner, graphs: Tensor, split: str) -> Sample:
     """The graphs of the given numbers [B], unpadded, with their targets in a split."""
     batch = learner.batch(graphs)
-    return Sample(learner.model.prepare(batch), targets(learner, batch, split))
+    # With several processes Fabric calls the model. It converts its inputs and refuses frozen dataclasses, so the
+    # model prepares the batch itself.
+    prepared = batch if learner.fabric.world_size > 1 else learner.model.prepare(batch)
+    return Sample(prepared, targets(learner, batch, split))
 
 
 def targets(learner: Learner, batch: Data, split: str) -> Tensor:
