@@ -26,6 +26,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.samples import Sample, Source
 from ckgconv.engine.step import Keep
+from ckgconv.ops.precision import without_autocast
 
 WARM_UPS = 2
 SIDE_STREAMS = 4
@@ -120,7 +121,7 @@ class Replay:
 
         def assemble() -> None:
             self.assembly.wait_event(step_start)
-            with torch.cuda.stream(self.assembly), torch.autocast("cuda", enabled=False):
+            with torch.cuda.stream(self.assembly), without_autocast(self.table):
                 self._assemble(1 - slot, schedule)
 
         schedule = Schedule(self.sides, assemble)

@@ -1,0 +1,148 @@
+"""Captured steps without a GPU: a stand-in for a CUDA graph runs its launches again whenever it is replayed.
+
+What a GPU adds, the kernels and true concurrency, is tested in test_captured.
+"""
+
+from functools import partial
+
+import pytest
+import torch
+from fake_streams import Stream, fake_streams
+from small_data import small_dataset
+
+from ckgconv import InputError
+from ckgconv.engine import bench, replay
+from ckgconv.engine.epoch import captured_losses, eager_losses, evaluate, train_epoch
+from ckgconv.engine.learner import Learner
+from ckgconv.engine.run import make_learner
+from ckgconv.engine.samples import Source, source_of
+from ckgconv.engine.setup import make_fabric
+from ckgconv.engine.step import training_step
+from ckgconv.engine.window import Window
+from ckgconv.nn import CKGCN
+from ckgconv.recipes import recipe, with_value
+
+
+class Rerun:
+    """Capturing runs nothing; a replay runs the launches."""
+
+    def __init__(self, launches):
+        self.replay = launches
+
+
+@pytest.fixture
+def captures(monkeypatch):
+    log, _, _ = fake_streams(monkeypatch, 0)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device, priority=0: Stream(f"stream {priority}", log))
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: None)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: None)
+    monkeypatch.setattr(replay.Replay, "_graph", lambda self, pool, launches: Rerun(launches))
+    monkeypatch.setattr(Learner, "captures", True)
+    return log
+
+
+def learner_of(name, *settings):
+    chosen = recipe(name)
+    small = ("model.width=8", "model.blocks=1", "model.steps=3", "training.batch_size=3")
+    dry = ("model.dropout=0", "model.kernel.dropout=0", "model.kernel.mlp_dropout=0")
+    for setting in (*small, *dry, *settings):
+        chosen = with_value(chosen, setting)
+    torch.manual_seed(4)
+    data = small_dataset(chosen, graphs=60)
+    return make_learner(make_fabric("cpu", "64"), CKGCN.from_recipe(chosen).double(), data, chosen)
+
+
+CASES = [("zinc",), ("zinc", "model.support=2"), ("pattern",), ("mnist",)]
+
+
+@pytest.mark.usefixtures("captures")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_epoch_is_the_eager_one(case):
+    one, other = learner_of(*case), learner_of(*case)
+    torch.manual_seed(1)
+    found = list(captured_losses(one))
+    torch.manual_seed(1)
+    expected = list(eager_losses(other))
+    assert [count for count, _ in found] == [count for count, _ in expected]
+    assert [loss for _, loss in found] == pytest.approx([loss for _, loss in expected], rel=1e-8)
+    for (name, mine), theirs in zip(one.model.state_dict().items(), other.model.state_dict().values(), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-6, atol=1e-8, msg=name)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_an_evaluation_is_the_eager_one(case, captures, monkeypatch):
+    learner = learner_of(*case)
+    found = [evaluate(learner, split) for split in ("train", "val")]
+    monkeypatch.setattr(Learner, "captures", False)
+    assert found == pytest.approx([evaluate(learner, split) for split in ("train", "val")])
+
+
+@pytest.mark.usefixtures("captures")
+def test_epochs_share_a_capture_and_several_steps_a_graph():
+    learner = learner_of("zinc", "training.batch_size=1")
+    first = train_epoch(learner, 1, lambda count, loss: None)
+    captured = learner.replays["training"]
+    assert captured.several is not None
+    second = train_epoch(learner, 2, lambda count, loss: None)
+    assert learner.replays["training"] is captured
+    assert second["train_loss"] != first["train_loss"]
+
+
+@pytest.mark.usefixtures("captures")
+def test_capturing_leaves_no_trace():
+    learner = learner_of("zinc")
+    before = {name: value.clone() for name, value in learner.model.state_dict().items()}
+    table = replay.padded_table(learner.data.train, 3)
+    replay.Replay(source_of(learner), table, "train", partial(training_step, learner))
+    assert all(torch.equal(value, before[name]) for name, value in learner.model.state_dict().items())
+    moments = learner.optimizer.optimizer.state.values()
+    assert all(not value.any() for state in moments for value in state.values())
+
+
+@pytest.mark.usefixtures("captures")
+def test_batches_that_do_not_fit_are_refused():
+    learner = learner_of("zinc")
+    table = replay.padded_table(learner.data.train, 3)
+    captured = replay.Replay(source_of(learner), table, "train", partial(training_step, learner))
+    with pytest.raises(InputError, match="do not fit the captured step"):
+        captured.run(table[:-1])
+
+
+@pytest.mark.usefixtures("captures")
+def test_a_data_set_in_host_memory_passes_through_a_window(monkeypatch):
+    whole, streamed = learner_of("zinc"), learner_of("zinc")
+    torch.manual_seed(1)
+    expected = [loss for _, loss in captured_losses(whole)]
+    monkeypatch.setattr(
+        Source, "window", lambda self, capacity: Window(self.learner.data, capacity, torch.device("cpu"))
+    )
+    torch.manual_seed(1)
+    assert [loss for _, loss in captured_losses(streamed)] == pytest.approx(expected, rel=1e-12)
+    assert streamed.replays["training"].several is None
+
+
+@pytest.mark.usefixtures("captures")
+def test_too_little_memory_is_a_sentence(monkeypatch):
+    def full(self):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(replay.Replay, "_capture", full)
+    with pytest.raises(InputError, match="does not fit into the GPU's memory"):
+        list(captured_losses(learner_of("zinc")))
+
+
+@pytest.mark.usefixtures("captures")
+def test_captured_steps_are_timed_by_part():
+    report = bench.measure(learner_of("zinc"), steps=4)
+    parts = ("data_ms", "forward_ms", "backward_ms", "update_ms", "step_ms", "epoch_s", "pairs_gb_s", "copy_gb_s")
+    assert all(name in report for name in parts)
+    assert report["step_ms"] > 0
+
+
+def test_side_streams_are_joined_before_the_next_step(captures):
+    learner = learner_of("zinc")
+    captures.clear()
+    list(captured_losses(learner))
+    assert captures[-1] == "main waits for stream 0"
