@@ -8,6 +8,7 @@ device's passes; parameters and state dict stay those of the plain model.
 """
 
 import argparse
+import sys
 import time
 from dataclasses import replace
 
@@ -16,8 +17,8 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
-from ckgconv import CKGCN, recipe
-from ckgconv.backends import accelerate, why_not_fused
+from ckgconv import CKGCN, InputError, recipe
+from ckgconv.backends import accelerate, checked_device, why_not_fused
 from ckgconv.data import PackedDataset, zinc
 
 
@@ -67,7 +68,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> float:
     """Train, print a line per epoch, return the last validation error."""
     options = parser().parse_args(arguments)
-    device = torch.device(options.device)
+    device = checked_device(options.device)
     torch.manual_seed(options.seed)
     model = CKGCN(replace(recipe("zinc").model, width=options.width, blocks=options.blocks))
     model = accelerate(model, device)
@@ -86,4 +87,8 @@ def main(arguments: list[str] | None = None) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InputError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,9 @@ from ckgconv.data import CATALOGUE
 from ckgconv.engine.optimizers import OPTIMIZERS
 from ckgconv.nn.models import MODELS
 from ckgconv.pe import COORDINATES
-from ckgconv.recipes import RECIPES
+from ckgconv.recipes import RECIPES, recipe
 from ckgconv.registry import Registry, UnknownName
+from ckgconv.tasks.fit import check_task
 from ckgconv.tasks.losses import LOSSES
 from ckgconv.tasks.metrics import METRICS
 
@@ -81,7 +83,7 @@ def offer(folder, monkeypatch, points, **modules):
 def test_an_entry_is_imported_when_it_is_looked_up(tmp_path, monkeypatch):
     points = [("ckgconv.tests", {"one": "offered_one:ENTRY", "two": "offered_broken:ENTRY"})]
     offer(tmp_path, monkeypatch, points, offered_one="ENTRY = 41", offered_broken="import no_such_module")
-    registry = Registry("number", "ckgconv.tests", {"zero": 0})
+    registry = Registry("number", "ckgconv.tests", {"zero": 0}, int)
     assert list(registry) == ["zero", "one", "two"]
     assert "offered_one" not in sys.modules
     assert registry["one"] == 41
@@ -90,6 +92,21 @@ def test_an_entry_is_imported_when_it_is_looked_up(tmp_path, monkeypatch):
         InputError, match=r"The number 'two' of the installed package offered cannot be imported .*no_such_module"
     ):
         registry["two"]
+
+
+def test_an_entry_of_another_type_is_refused(tmp_path, monkeypatch):
+    points = [("ckgconv.tests", {"text": "offered_text:ENTRY"}), ("ckgconv.metrics", {"text": "offered_text:ENTRY"})]
+    offer(tmp_path, monkeypatch, points, offered_text="ENTRY = 'a text'")
+    with pytest.raises(InputError, match="of the installed package offered is a str, not a Metric"):
+        METRICS["text"]
+    with pytest.raises(InputError, match="is a str, not something to call"):
+        Registry("function", "ckgconv.tests", {})["text"]
+
+
+def test_a_broken_package_hides_no_other_error(tmp_path, monkeypatch):
+    offer(tmp_path, monkeypatch, [("ckgconv.metrics", {"broken": "offered_nothing:ENTRY"})])
+    with pytest.raises(InputError, match="is judged by mae"):
+        check_task(replace(recipe("zinc").training, metric="accuracy"))
 
 
 def test_a_package_that_cannot_be_imported_is_one_error_message(tmp_path, monkeypatch, capsys):

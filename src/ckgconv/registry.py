@@ -8,6 +8,7 @@ adds that name, and is imported only when it is looked up. A name of this packag
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
@@ -30,11 +31,13 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         noun: what an entry is, for error messages.
         group: the group of entry points through which other packages add entries.
         entries: the entries of this package.
+        kind: what an entry is an instance of; of functions and classes, None says that it must be callable.
     """
 
-    def __init__(self, noun: str, group: str, entries: Mapping[str, Entry]) -> None:
+    def __init__(self, noun: str, group: str, entries: Mapping[str, Entry], kind: type[Entry] | None = None) -> None:
         self.noun = noun
         self.group = group
+        self.kind = kind
         self._entries = dict(entries)
 
     def __getitem__(self, name: str) -> Entry:
@@ -51,6 +54,14 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def __len__(self) -> int:
         return len(list(iter(self)))
+
+    def sound(self) -> dict[str, Entry]:
+        """All entries by name, without those of other packages that cannot be imported: for hints."""
+        entries = {}
+        for name in self:
+            with suppress(InputError):
+                entries[name] = self[name]
+        return entries
 
     def check(self, name: str) -> None:
         """Refuse a name without an entry, or whose entry cannot be imported."""
@@ -70,6 +81,13 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
                 f"The {self.noun} {name!r} of the installed package {_owner(point)} cannot be imported ({error}): "
                 f"repair or remove that package."
             ) from error
+        right = callable(entry) if self.kind is None else isinstance(entry, self.kind)
+        if not right:
+            wanted = "something to call" if self.kind is None else f"a {self.kind.__name__}"
+            raise InputError(
+                f"The {self.noun} {name!r} of the installed package {_owner(point)} is a {type(entry).__name__}, not "
+                f"{wanted}: repair or remove that package."
+            )
         return entry
 
 

@@ -11,7 +11,7 @@ import torch
 from small_data import small_dataset
 from torch import nn
 
-from ckgconv import CKGCN, CKGConv, recipe
+from ckgconv import CKGCN, CKGConv, InputError, recipe
 from ckgconv.backends import accelerate, plain, why_not_fused
 from ckgconv.backends.cpu.kernel import CPUKernel
 from ckgconv.backends.cuda.supports import blocks_reason, kernel_reason, stem_reason, sums_in_fixed_order
@@ -120,3 +120,38 @@ def test_sums_in_a_fixed_order():
     assert not sums_in_fixed_order(nn.Linear(2, 2))
     layer_norm = replace(small().model, norm="layer")
     assert not sums_in_fixed_order(CKGCN(layer_norm))
+
+
+@pytest.mark.parametrize(
+    ("model", "device", "sentence"),
+    [
+        ("a model", "cpu", "is a str: give a torch module"),
+        (nn.ReLU(), "tpu", "choose 'cpu' or 'cuda'"),
+        (nn.ReLU(), "meta", "choose 'cpu' or 'cuda'"),
+    ],
+)
+def test_refusals_are_sentences(model, device, sentence):
+    with pytest.raises(InputError, match=sentence):
+        accelerate(model, device)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_refused_and_nothing_is_undone():
+    model = accelerate(CKGCN.from_recipe(small()), "cpu")
+    with pytest.raises(InputError, match="torch sees no GPU"):
+        accelerate(model, "cuda")
+    assert type(model.kernel) is CPUKernel
+
+
+def test_a_module_without_parameters_stays_on_the_cpu():
+    assert isinstance(accelerate(nn.ReLU()), nn.ReLU)
+
+
+def test_a_class_of_ones_own_and_a_head_without_a_pass(monkeypatch):
+    monkeypatch.setattr(CUDA, lambda device: True)
+
+    class Own(CKGCN):
+        pass
+
+    assert "class of your own" in why_not_fused(Own.from_recipe(small()), "cpu")
+    assert "NormalisedHead" in why_not_fused(CKGCN.from_recipe("mnist"), "cpu")

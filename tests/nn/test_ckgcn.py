@@ -214,7 +214,7 @@ def batch_for(name: str, dtype: torch.dtype = torch.float64) -> Data:
     )
 
 
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("name", [name for name in RECIPES if recipe(name).model.kind == "ckgcn"])
 def test_every_recipe_runs_forward_and_backward(name):
     chosen = recipe(name)
     model = CKGCN.from_recipe(replace(chosen, model=replace(chosen.model, blocks=2))).double()

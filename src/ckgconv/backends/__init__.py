@@ -16,11 +16,12 @@ from torch import nn
 
 from ckgconv.backends.cpu import PASSES as CPU_PASSES
 from ckgconv.backends.cuda.supports import why_not_fused
+from ckgconv.checks import InputError, require
 from ckgconv.ops import dispatch
 
 Model = TypeVar("Model", bound=nn.Module)
 
-__all__ = ["accelerate", "plain", "why_not_fused"]
+__all__ = ["accelerate", "checked_device", "plain", "why_not_fused"]
 
 
 def accelerate(model: Model, device: torch.device | str | None = None) -> Model:
@@ -35,9 +36,9 @@ def accelerate(model: Model, device: torch.device | str | None = None) -> Model:
         >>> type(model.kernel).__name__
         'CPUKernel'
     """
-    model = plain(model)
-    chosen = next(model.parameters()).device if device is None else torch.device(device)
-    model.to(chosen)
+    require(isinstance(model, nn.Module), f"The model is a {type(model).__name__}: give a torch module.")
+    chosen = checked_device(device) if device is not None else _device_of(model)
+    plain(model).to(chosen)
     swaps = passes(chosen)
     for part in model.modules():
         part.__class__ = swaps.get(type(part), type(part))
@@ -54,6 +55,24 @@ def plain(model: Model) -> Model:
             if not kind.__module__.startswith(__name__):
                 break
     return model
+
+
+def checked_device(device: torch.device | str | int) -> torch.device:
+    """The device, refused with a sentence where this machine does not have it."""
+    try:
+        chosen = torch.device(device)
+    except RuntimeError as error:
+        raise InputError(f"The device is {device!r}: choose 'cpu' or 'cuda'.") from error
+    missing = chosen.type == "cuda" and not torch.cuda.is_available()
+    require(not missing, f"The device is {device!r}, but torch sees no GPU: use 'cpu'.")
+    require(chosen.type in ("cpu", "cuda", "mps"), f"The device is {device!r}: choose 'cpu' or 'cuda'.")
+    return chosen
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    """Where the parameters are; the CPU for a module without any."""
+    parameter = next(model.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
 
 
 def passes(device: torch.device) -> dict[type[nn.Module], type[nn.Module]]:

@@ -51,7 +51,7 @@ OURS: dict[str, Entry] = {
     "peptides-func": Entry("peptides_func.npz", "10 labels per graph, average precision"),
     "peptides-struct": Entry("peptides_struct.npz", "11 values per graph, MAE"),
 }
-CATALOGUE: Registry[Entry] = Registry("data set", "ckgconv.datasets", OURS)
+CATALOGUE: Registry[Entry] = Registry("data set", "ckgconv.datasets", OURS, Entry)
 
 
 def data_folder(given: Path | None) -> Path:

@@ -102,6 +102,7 @@ def train(
     reset_peak_memory(fabric.device)
     torch.manual_seed(seed)
     learner = make_learner(fabric, build_model(recipe.model), graphs, recipe)
+    _try_one_graph(learner)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     run = Run(recipe, learner, new_record(recipe, seed, parameters, fabric.device, precision), folder, {})
     first_epoch = restore(run, watcher) if resume and folder is not None and folder.exists() else 0
@@ -136,7 +137,8 @@ def open_network(folder: Path, device: str = "auto", precision: str | None = Non
 
 def _opened(folder: Path, device: str, precision: str | None, data_of: Callable[[Recipe], PackedDataset]) -> Run:
     require(folder.is_dir(), f"{folder} is not a folder: give the folder of a run.")
-    require((folder / "recipe.json").exists(), f"{folder} has no recipe.json: give the folder of a run.")
+    records_only = "it holds a record but no weights" if (folder / "record.json").exists() else "it is no run"
+    require((folder / "recipe.json").exists(), f"{folder} has no recipe.json, {records_only}: give a run's folder.")
     recipe = read_recipe(folder / "recipe.json")
     try:
         weights, state = checkpoint.load(folder / "best")
@@ -159,9 +161,24 @@ def _check_settings(recipe: Recipe, seed: int) -> None:
     require(0 <= seed <= LARGEST_SEED, f"The seed is {seed}: give a number from 0 to {LARGEST_SEED}.")
 
 
+def _try_one_graph(learner: Learner) -> None:
+    """Refuse what the model cannot read before anything is written: attributes, coordinates, support."""
+    learner.model.prepare(learner.batch(learner.data.train[:1]))
+
+
+def _warn_of_warm_up(run: Run, watcher: Watcher) -> None:
+    training = run.recipe.training
+    if 1 < training.epochs <= training.warmup_epochs:
+        watcher.warn(
+            f"training.warmup_epochs is {training.warmup_epochs} and training.epochs {training.epochs}: the learning "
+            f"rate never leaves its warm-up, and next to nothing is learned."
+        )
+
+
 def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
     epochs = run.recipe.training.epochs
     board = TensorBoard(run.folder, first_epoch) if run.folder is not None and run.writes else None
+    _warn_of_warm_up(run, watcher)
     watcher.start(run, first_epoch)
     earlier = run.record.wall_s  # seconds before the run was resumed
     start, budget = time.perf_counter(), CheckpointBudget()

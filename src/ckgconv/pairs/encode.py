@@ -27,8 +27,13 @@ Support = Literal["global", "sparse_global"] | int
 
 def encoding_of(recipe: ModelRecipe) -> "Encoding":
     """The encoding that a model's recipe names."""
-    least = COORDINATES[recipe.encoding].least_steps
+    coordinate = COORDINATES[recipe.encoding]
+    least, most = coordinate.least_steps, coordinate.most_steps
     require(recipe.steps >= least, f"model.steps is {recipe.steps}: give at least {least}.")
+    require(
+        most is None or recipe.steps <= most,
+        f"model.steps is {recipe.steps}: {recipe.encoding!r} takes at most {most}.",
+    )
     return Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
 
 

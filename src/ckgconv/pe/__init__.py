@@ -15,7 +15,7 @@ OURS = {
     "pair_rwse": PAIR_RWSE,
     "heat": HEAT,
 }
-COORDINATES: Registry[PseudoCoordinate] = Registry("pseudo-coordinate", "ckgconv.coordinates", OURS)
+COORDINATES: Registry[PseudoCoordinate] = Registry("pseudo-coordinate", "ckgconv.coordinates", OURS, PseudoCoordinate)
 
 __all__ = [
     "COORDINATES",

@@ -39,7 +39,7 @@ class PseudoCoordinate:
         walk_powers: whether the values are [I, M, …, M^steps]_ij and nothing else: degrees may be injected into them
             (Eq. 8), and a GPU computes them in fixed shapes on its own.
         diagonal_skips: the node part is the diagonal P_ii without this number of leading channels; None: RWSE.
-        least_steps: fewest steps of a network.
+        least_steps, most_steps: bounds of a network's steps; None: no upper bound.
         bytes_per_cell: of the padded matrices [G, n, n] in which they are computed; None: three in the result's dtype.
         source: what a transform that precomputes them writes to name them, `pair_source`.
     """
@@ -52,6 +52,7 @@ class PseudoCoordinate:
     walk_powers: bool = False
     diagonal_skips: int | None = None
     least_steps: int = 1
+    most_steps: int | None = None
     bytes_per_cell: int | None = None
     source: str = "{name} {steps}"
 

@@ -63,6 +63,7 @@ def laplacian(graphs: PackedGraphs) -> Tensor:
 HEAT = PseudoCoordinate(
     values=heat,
     channels=lambda steps: steps,
+    most_steps=MOST_STEPS,
     reading="normalised",
     rescaled=True,  # heat that has spread over n nodes leaves about 1/n at each
     diagonal_skips=0,

@@ -11,7 +11,7 @@ def check_task(recipe: TrainingRecipe) -> None:
     targets = LOSSES[recipe.loss].targets
     if METRICS[recipe.metric].targets == targets:
         return
-    fitting = [name for name in METRICS if METRICS[name].targets == targets]
+    fitting = [name for name, metric in METRICS.sound().items() if metric.targets == targets]
     raise InputError(
         f"training.metric is {recipe.metric!r}, but a network trained with the loss {recipe.loss!r} is judged by "
         f"{' or '.join(fitting)}: choose one of these."

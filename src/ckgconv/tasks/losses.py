@@ -113,6 +113,6 @@ OURS = {
     "binary": Loss(binary, "labels"),
     "huber": HUBER,
 }
-LOSSES: Registry[Loss] = Registry("loss", "ckgconv.losses", OURS)
+LOSSES: Registry[Loss] = Registry("loss", "ckgconv.losses", OURS, Loss)
 
 __all__ = ["IGNORED", "LOSSES", "BoundLoss", "Loss", "Total", "mask_targets", "one_process"]

@@ -95,4 +95,4 @@ OURS = {
     "rmse": RMSE,
     "r2": R2_SCORE,
 }
-METRICS: Registry[Metric] = Registry("metric", "ckgconv.metrics", OURS)
+METRICS: Registry[Metric] = Registry("metric", "ckgconv.metrics", OURS, Metric)

@@ -15,6 +15,7 @@ from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.coordinates import RandomWalkEncoder
+from ckgconv.nn.head import PyramidHead
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Mix, PairStem
@@ -31,6 +32,8 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
     machine = machine_reason(device)
     if machine is not None:
         return machine
+    if isinstance(model, CKGCN) and not type(model).__module__.startswith("ckgconv."):
+        return f"{type(model).__name__} is a class of your own: its parts are fused, not the order of their launches."
     if not isinstance(model, CKGCN):
         return f"There are no fused passes for {type(model).__name__}: it runs as it is written."
     if model.dtype != torch.float32:
@@ -42,7 +45,7 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
         return "The kernels are modules of the user's own: they run as they are written."
     if model.kernel.constraint == "softplus":
         return "The kernels are constrained by softplus: their values pass through plain torch."
-    return _norm_reason(model) or _stem_reason_of(model)
+    return _norm_reason(model) or _stem_reason_of(model) or _head_reason(model)
 
 
 def machine_reason(device: torch.device) -> Reason:
@@ -114,6 +117,12 @@ def _norm_reason(model: CKGCN) -> Reason:
         return "A norm is not a batch norm: fused passes compute no other."
     if model.encoding.support == "sparse_global":
         return "The support is the sparse global one: the pairs pass is fused, the blocks run block after block."
+    return None
+
+
+def _head_reason(model: CKGCN) -> Reason:
+    if not isinstance(model.head, PyramidHead):
+        return f"The head is a {type(model.head).__name__}: it runs in plain torch, everything before it is fused."
     return None
 
 
