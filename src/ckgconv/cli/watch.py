@@ -37,7 +37,7 @@ class ProgressBar:
         self.epochs = run.recipe.training.epochs
         graphs = len(run.learner.data.train) // run.learner.fabric.world_size
         self.task = self.progress.add_task(
-            self._title(first_epoch),
+            self._title(min(first_epoch, self.epochs - 1)),
             total=self.epochs * graphs,
             completed=first_epoch * graphs,
             loss=0.0,
