@@ -252,6 +252,21 @@ def test_registries_are_where_the_page_says():
         assert registry.group == group
 
 
+def test_the_package_of_the_page_has_types(session, cache):
+    """Under mypy --strict; PyG has no annotations. The cache is kept, since reading torch takes most of the time."""
+    api = pytest.importorskip("mypy.api")
+    page = ROOT / "docs" / "extend.md"
+    for block in blocks(page):
+        if block.title is not None:
+            session.run(page, block)
+    session.monkeypatch.setenv("MYPYPATH", f"{ROOT / 'src'}:ckgconv-extras/src")
+    lenient = ["--follow-imports=silent", "--disable-error-code=import-untyped"]
+    found, problems, code = api.run(
+        ["--strict", *lenient, f"--cache-dir={cache.mkdir('mypy')}", "ckgconv-extras/src/ckgconv_extras"]
+    )
+    assert code == 0, found + problems
+
+
 def test_rooms_have_the_order_of_the_page():
     from test_layout import LINE
 

@@ -2,8 +2,8 @@
 
     stage s:  y = FC_s( act( BN_s(x) ) )        act = GELU, but the identity in the last stage
 
-B residual blocks are 2B stages, every second of which ends a block; the last stage computes ψ. `nn.kernel` is the
-specification; this file lists its parameters in the order of the stages.
+B residual blocks are 2B stages, every second of which ends a block; one more, the last, computes ψ and has no
+activation. `nn.kernel` is the specification; this file lists its parameters in the order of the stages.
 
 Legend: L layers, K channels of a stage's input, D of its output.
 """

@@ -1,6 +1,9 @@
-"""Scaled continuous-kernel convolution (Eqs. 3 and 4).
+"""Scaled continuous-kernel convolution (Eqs. 3 and 4), with the degree scaler (Eq. 7) between sum and projection.
 
-    y_i = W ( 1/|supp(i)| Σ_{j ∈ supp(i)} x_j ⊙ ψ(P_ij) ) + b
+    z_i = 1/|supp(i)| Σ_{j ∈ supp(i)} x_j ⊙ ψ(P_ij)
+    y_i = W ( z_i ⊙ θ₁ + √d_i · z_i ⊙ θ₂ ) + b                without the scaler: y_i = W z_i + b
+
+Zero rows, where a support has them, stand for all pairs of a graph that are not stored (`graphs.Pairs`).
 
 Legend: N nodes, E edges, P pairs, C coordinate channels, D channels of the convolution.
 """

@@ -5,6 +5,8 @@
     table       T[P_ij], a learned table                         D channels
     gaussian    Gaussian basis g_c(P_ij); infinite: one vector   D channels
 
+A zero row stands for all pairs of a graph that are not stored (`graphs.Pairs`).
+
 Legend: R rows (P stored pairs, then zero rows), C coordinate channels, D width.
 """
 
@@ -33,7 +35,10 @@ class CoordinateEncoder(nn.Module):
 
 
 class RandomWalkEncoder(CoordinateEncoder):
-    """γ BN(|supp(i)| P_ij) + β; with `inject_degree`, P̂ (Eq. 8) in place of P; without `rescales`, P_ij as it is."""
+    """γ BN(|supp(i)| P_ij) + β: reads every coordinate whose reading is "normalised", walks or not.
+
+    With `inject_degree`, P̂ (Eq. 8) in place of P; without `rescales`, P_ij without the factor |supp(i)|.
+    """
 
     embeds = False
 
@@ -59,7 +64,10 @@ class RandomWalkEncoder(CoordinateEncoder):
 
 
 class PairRWSEEncoder(CoordinateEncoder):
-    """RWSE(i) ‖ RWSE(j) as it is; the projection of the stem is W RWSE(i) + U RWSE(j)."""
+    """Coordinates as they are: reads every coordinate whose reading is "raw".
+
+    Of pair-RWSE, RWSE(i) ‖ RWSE(j), the projection of the stem is W RWSE(i) + U RWSE(j).
+    """
 
     embeds = False
 
@@ -72,7 +80,10 @@ class PairRWSEEncoder(CoordinateEncoder):
 
 
 class ShortestPathEncoder(CoordinateEncoder):
-    """A learned vector for each distance 0 … max_distance and one for unreachable pairs."""
+    """A learned vector for each distance 0 … max_distance and one for unreachable pairs.
+
+    Reads every coordinate whose reading is "table"; max_distance is the recipe's `steps`.
+    """
 
     embeds = True
 
@@ -91,7 +102,10 @@ class ShortestPathEncoder(CoordinateEncoder):
 
 
 class ResistanceEncoder(CoordinateEncoder):
-    """g_c(r) = exp(-½ ((r - μ_c)/s_c)²) / (√(2π) s_c), s_c = |σ_c| + 0.01; pairs across components: one vector."""
+    """g_c(r) = exp(-½ ((r - μ_c)/s_c)²) / (√(2π) s_c), s_c = |σ_c| + 0.01; pairs across components: one vector.
+
+    Reads every coordinate whose reading is "gaussian".
+    """
 
     embeds = True
 

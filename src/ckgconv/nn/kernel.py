@@ -3,7 +3,10 @@
     MLP(x) = x + FC∘GELU∘Norm∘FC∘GELU∘Norm(x)           ψ(P) = FC∘Norm∘MLP∘…∘MLP(P)
 
 ψ does not depend on node features. So the kernels of L layers are one grouped MLP over the pairs of a batch, evaluated
-before the first block; all groups share the statistics of its input.
+before the first block. Here each layer is normalised by itself; the passes of `backends` compute the statistics of the
+input, which are the same for all layers, once.
+
+A zero row stands for all pairs of a graph that are not stored (sparse global support, see `graphs.Pairs`).
 
 Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C channels of ψ, N nodes.
 """

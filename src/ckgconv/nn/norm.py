@@ -1,7 +1,8 @@
 """Normalisation of pair and node features, in groups.
 
-BatchNorm with a weight per row: one module for padding (weight 0), for the zero row of the sparse global support
-(weight = number of pairs it stands for), and for ordinary rows (weight 1, equal to `torch.nn.BatchNorm1d`).
+BatchNorm with a weight per row: one module for padding (weight 0), for the zero row of the sparse global support, which
+stands for all pairs of a graph that are not stored (weight = their number, see `graphs.Pairs`), and for ordinary rows
+(weight 1, equal to `torch.nn.BatchNorm1d`).
 
 A module holds the parameters and statistics of L groups (layers) as rows; `group` selects one of them.
 

@@ -4,7 +4,12 @@
     pair   e⁰ = BN( FC(γ BN(|supp(i)| P_ij) + β) + embed(edge attributes on real edges) [+ U pos_j + V pos_i] )
 
 This is the paper's concatenate-then-project written as a sum; with `combine="concatenate"` it is literal:
-FC([embed(attributes) ‖ encoding]).
+FC([embed(attributes) ‖ encoding]). The equation of pairs is that of the reading "normalised" with rescaled values;
+`nn.coordinates` has the other readings.
+
+The norms of return probabilities, and those over pairs, are `skewed`: most rows are near zero and few are large, so
+their statistics need pairwise sums (`nn.norm`). A zero row stands for all pairs of a graph that are not stored
+(`graphs.Pairs`).
 
 Legend: N nodes, E edges, R rows (P stored pairs, then zero rows), C coordinate channels, K node channels, D width.
 """
