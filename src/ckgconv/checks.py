@@ -71,13 +71,25 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     require(value in choices, f"{name} is {value!r}: choose one of {', '.join(str(choice) for choice in choices)}.")
 
 
+def check_whole(name: str, value: object, least: int) -> None:
+    """Refuse what is not a whole number of at least `least`; True and False are none."""
+    whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+    require(whole, f"{name} is {value!r}: give a whole number of at least {least}.")
+
+
+def check_tensor(name: str, values: object, remedy: str) -> None:
+    """Refuse what is not a tensor."""
+    require(isinstance(values, Tensor), f"{name} is a {type(values).__name__}, not a tensor: {remedy}")
+
+
 def check_probability(name: str, value: float) -> None:
     """Refuse a probability outside 0 … 1."""
     require(0.0 <= value <= 1.0, f"{name} is {value}: give a probability between 0 and 1.")
 
 
 def check_shape(name: str, values: Tensor, shape: tuple[int | None, ...], remedy: str) -> None:
-    """Refuse a tensor of another shape; None in `shape` admits any size."""
+    """Refuse what is no tensor of a shape; None in `shape` admits any size."""
+    check_tensor(name, values, remedy)
     fits = values.dim() == len(shape) and all(
         expected is None or expected == actual for expected, actual in zip(shape, values.shape, strict=True)
     )

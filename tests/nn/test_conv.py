@@ -212,7 +212,7 @@ def test_bad_construction_is_refused():
         CKGConv(4, 4, kernel_norm="instance")
     with pytest.raises(InputError, match=r"kernel_dropout is 1.5"):
         CKGConv(4, 4, kernel_dropout=1.5)
-    with pytest.raises(InputError, match="-1 blocks"):
+    with pytest.raises(InputError, match="kernel_blocks is -1"):
         CKGConv(4, 4, kernel_blocks=-1)
 
 
@@ -237,3 +237,37 @@ def test_large_graph_walks_sparsely_with_hops():
     torch.testing.assert_close(y, y[:1].expand_as(y))  # every node of a ring looks the same
     graphs = pack(edges, num_nodes=nodes)
     assert sparse_rrwp(graphs, 3).receiver.shape[0] == nodes * 7
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"in_channels": 0}, "in_channels is 0: give a whole number of at least 1"),
+        ({"in_channels": None}, "in_channels is None"),
+        ({"out_channels": 2.5}, "out_channels is 2.5"),
+        ({"steps": 2.5}, "steps is 2.5: give a whole number of at least 0"),
+        ({"steps": True}, "steps is True"),
+        ({"support": True}, "The support is True"),
+        ({"edge_dim": 0}, "edge_dim is 0"),
+        ({"kernel_blocks": 1.5}, "kernel_blocks is 1.5"),
+        ({"kernel_width": 0}, "kernel_width is 0"),
+        ({"heads": False}, "heads is False"),
+        ({"kernel_bloks": 1}, "CKGConv has no option 'kernel_bloks': did you mean kernel_blocks"),
+    ],
+)
+def test_sizes_that_build_no_layer_are_refused(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        CKGConv(**{"in_channels": 4, "out_channels": 4, **options})
+
+
+@pytest.mark.parametrize(
+    ("x", "edge_index", "sentence"),
+    [
+        ((torch.zeros(2, 4), torch.zeros(2, 4)), torch.zeros(2, 0, dtype=torch.int64), "x is a tuple, not a tensor"),
+        ([[1.0, 2.0, 3.0, 4.0]], torch.zeros(2, 0, dtype=torch.int64), "x is a list, not a tensor"),
+        (torch.zeros(2, 4), ([0], [1]), "edge_index is a tuple, not a tensor"),
+    ],
+)
+def test_inputs_that_are_no_tensors_are_refused(x, edge_index, sentence):
+    with pytest.raises(InputError, match=sentence):
+        CKGConv(4, 4)(x, edge_index)

@@ -125,3 +125,17 @@ def test_float32_statistics_of_many_skewed_rows():
 def test_repr():
     assert repr(WeightedBatchNorm(3)) == "WeightedBatchNorm(3, groups=1, initial_scale=1.0)"
     assert repr(GroupedLayerNorm(3, 2)) == "GroupedLayerNorm(3, groups=2)"
+
+
+def test_running_statistics_keep_float64_whatever_the_default_dtype():
+    """0.1 rounded to float32 would move them by 1.5e-9."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        norm = WeightedBatchNorm(3).double()
+        x = torch.randn(8, 3, dtype=torch.float64)
+        norm(x, torch.ones(8, dtype=torch.float64))
+    finally:
+        torch.set_default_dtype(before)
+    torch.testing.assert_close(norm.running_mean[0], 0.1 * x.mean(0), rtol=0, atol=1e-15)
+    torch.testing.assert_close(norm.running_variance[0], 0.9 + 0.1 * x.var(0), rtol=0, atol=1e-15)

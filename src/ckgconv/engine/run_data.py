@@ -9,6 +9,7 @@ from ckgconv.data import PackedDataset, load
 from ckgconv.data.tables import read_table
 from ckgconv.engine.watcher import Watcher
 from ckgconv.recipe import Recipe
+from ckgconv.tasks.losses import LOSSES
 
 
 def training_data(recipe: Recipe, data: PackedDataset | Path | str | None, watcher: Watcher) -> PackedDataset:
@@ -27,11 +28,42 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     row = "graph" if data.node_split is None else "node"
     for split in ("train", "val"):
         require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
+    check_targets(data, recipe)
     require(
         len(data.train) >= processes,
         f"{name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
         f"start fewer processes.",
     )
+
+
+def check_targets(data: PackedDataset, recipe: Recipe) -> None:
+    """Refuse targets that the recipe's loss cannot be trained on, naming the first that is wrong."""
+    name, outputs = f"y of the data set {recipe.data.name!r}", recipe.model.head.outputs
+    kind = LOSSES[recipe.training.loss].targets
+    assert data.y is not None
+    y = data.y
+    if kind == "classes":
+        classes = max(outputs, 2)
+        require(
+            not y.is_floating_point() and y.dim() == 1,
+            f"{name} has dtype {y.dtype} and shape {list(y.shape)}, but the loss {recipe.training.loss!r} needs one "
+            f"whole number per row: give classes 0 … {classes - 1}, -1 where unknown.",
+        )
+        wrong = (y < -1) | (y >= classes)
+        remedy = f"the model has classes 0 … {classes - 1}: renumber them, or set model.head.outputs"
+    else:
+        columns = y[0].numel() if len(y) else outputs
+        require(
+            columns == outputs,
+            f"{name} has {columns} values per row, but model.head.outputs is {outputs}: make them equal.",
+        )
+        known = y == y
+        if kind == "labels":
+            wrong, remedy = known & (y != 0) & (y != 1) & (y != -1), "labels are 0 or 1, -1 or NaN where unknown"
+        else:
+            wrong, remedy = known & y.isinf(), "values are finite, NaN where unknown"
+    if bool(wrong.any()):
+        require(False, f"{name} contains {y[wrong][0].item()}, but {remedy}.")
 
 
 def no_data() -> PackedDataset:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from ckgconv.checks import check_choice, check_finite, check_floating, check_shape, require
+from ckgconv.checks import check_choice, check_finite, check_floating, check_shape, check_whole, require
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
 from ckgconv.nn.coordinates import check_injection, rescaled
@@ -144,6 +144,12 @@ class CKGConv(nn.Module):
         super().__init__()
         chosen = ConvOptions(**{**DEFAULTS, **_known(options)})
         check_choice("degree_scaler", chosen["degree_scaler"], get_args(DegreeScalerName))
+        sizes = {"in_channels": in_channels, "out_channels": out_channels, "edge_dim": edge_dim}
+        sizes |= {name: chosen[name] for name in ("kernel_width", "groups", "heads")}
+        for name, size in sizes.items():
+            if size is not None or name.endswith("_channels"):
+                check_whole(name, size, 1)
+        check_whole("kernel_blocks", chosen["kernel_blocks"], 0)
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.edge_dim = edge_dim

@@ -92,7 +92,8 @@ class WeightedBatchNorm(nn.Module):
     @torch.no_grad()
     def _track(self, group: int, mean: Tensor, variance: Tensor, total: Tensor) -> None:
         """Running statistics move towards those of the batch."""
-        momentum = self.momentum * (total > 0)
+        # In the dtype of the statistics: a product with booleans has torch's default dtype, and 0.1 its digits.
+        momentum = self.momentum * (total > 0).to(mean.dtype)
         unbiased = variance * (total / (total - 1).clamp(min=1))
         self.running_mean[group] = torch.lerp(self.running_mean[group], mean, momentum)
         self.running_variance[group] = torch.lerp(self.running_variance[group], unbiased, momentum)

@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ckgconv.checks import require
+from ckgconv.checks import check_whole, require
 from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
 from ckgconv.pairs.memory import check_memory
 from ckgconv.pairs.support import global_support, hop_support
@@ -48,10 +48,11 @@ class Encoding:
 
     def __post_init__(self) -> None:
         coordinate = self.coordinate  # refuses an unknown name
-        require(self.steps >= 0, f"steps is {self.steps}: give 0 or more.")
-        require(self.node_steps >= 0, f"node_steps is {self.node_steps}: give 0 or more.")
+        check_whole("steps", self.steps, 0)
+        check_whole("node_steps", self.node_steps, 0)
+        hops = isinstance(self.support, int) and not isinstance(self.support, bool) and self.support >= 0
         require(
-            self.support in ("global", "sparse_global") or (isinstance(self.support, int) and self.support >= 0),
+            self.support in ("global", "sparse_global") or hops,
             f"The support is {self.support!r}: choose 'global', 'sparse_global' or a number of hops.",
         )
         require(
