@@ -36,6 +36,12 @@ def test_wrong_targets_are_named(name, change, sentence, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_classes_may_be_of_any_whole_type():
+    chosen = small("mnist")
+    data = small_dataset(chosen)
+    train(chosen, data=replace(data, y=data.y.to(torch.uint8)), device="cpu")
+
+
 def test_unknown_targets_pass():
     chosen = small("mnist")
     data = small_dataset(chosen)

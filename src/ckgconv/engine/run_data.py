@@ -41,7 +41,7 @@ def check_targets(data: PackedDataset, recipe: Recipe) -> None:
     name, outputs = f"y of the data set {recipe.data.name!r}", recipe.model.head.outputs
     kind = LOSSES[recipe.training.loss].targets
     assert data.y is not None
-    y = data.y
+    y = data.y if data.y.is_floating_point() else data.y.long()  # an unsigned type has no -1
     if kind == "classes":
         classes = max(outputs, 2)
         require(
