@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ckgconv.backends.cuda.pairs_pass.backward_stage import backward_stage
-from ckgconv.backends.cuda.pairs_pass.options import Direction, Launch, backward_launch
+from ckgconv.backends.cuda.pairs_pass.options import Direction, backward_launch
 from ckgconv.backends.cuda.pairs_pass.row_kernels import input_gradient
 from ckgconv.ops.launch import block, pitch, power_of_two
 from ckgconv.ops.reductions import summed, write_sums
@@ -21,6 +21,8 @@ INPUT_ROWS = 64  # of a tile of the input's gradient
 
 class Backward(Direction):
     """One backward pass."""
+
+    choose_launch = staticmethod(backward_launch)
 
     def run(self, moments: Tensor, outputs: Sequence[Tensor], gradient: Tensor) -> tuple[Tensor, list[Tensor]]:
         """∂x [R, K], and the gradients of the fields of every stage.
@@ -42,9 +44,6 @@ class Backward(Direction):
         sums = torch.empty_like(self.parts[0])
         schedule.defer(partial(write_sums, self.parts, sums), self.parts, sums)
         return gradient_x[:, : self.channels], self._field_gradients(sums.split(self.sizes))
-
-    def _launch(self) -> Launch:
-        return backward_launch(self.channels, self.settings.storage)
 
     def _allocate(self) -> None:
         # Parts of the gradients of each stage's W, b, and β and γ, one after the other.

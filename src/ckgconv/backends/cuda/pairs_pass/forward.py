@@ -7,13 +7,15 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.pairs_pass.forward_stage import forward_stage
-from ckgconv.backends.cuda.pairs_pass.options import Direction, Launch, forward_launch
+from ckgconv.backends.cuda.pairs_pass.options import Direction, forward_launch
 from ckgconv.backends.cuda.pairs_pass.row_kernels import row_moments
 from ckgconv.ops.launch import block, pitch, power_of_two, tall
 
 
 class Forward(Direction):
     """One forward pass."""
+
+    choose_launch = staticmethod(forward_launch)
 
     def run(self, moments: Tensor | None, x_part: Tensor | None) -> list[Tensor]:
         """Outputs [L, R, pitch of D] of every stage, or only of the last in evaluation.
@@ -31,9 +33,6 @@ class Forward(Direction):
             outputs = [y] if self.moments is None else [*outputs, y]
             values, state = y, y if number % 2 else state
         return outputs
-
-    def _launch(self) -> Launch:
-        return forward_launch(self.channels, self.settings.storage)
 
     def _input_parts(self, x_part: Tensor | None) -> Tensor:
         """Parts [3, 1, ·, K] of the moments of x; computed here unless known, or not needed."""

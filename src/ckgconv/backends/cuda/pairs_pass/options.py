@@ -3,7 +3,7 @@
 Legend: L groups (layers), R rows, K channels in, S parts (programs of a group).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -85,16 +85,14 @@ class Settings(NamedTuple):
 class Direction:
     """One direction of the pass over x [R, pitch of K]: its operands, and how its stages are launched."""
 
+    choose_launch: Callable[[int, torch.dtype], Launch]  # of a direction: width and storage → programs, tile, options
+
     def __init__(self, x: Tensor, stages: Sequence[Stage], settings: Settings, rows: Rows, dropout: Dropout) -> None:
         self.x, self.stages, self.settings, self.rows, self.dropout = x, stages, settings, rows, dropout
         self.layers, self.channels = stages[0].scale.shape
         self.last = len(stages) - 1
-        self.launch = self._launch()
+        self.launch = self.choose_launch(self.channels, settings.storage)
         self.splits = splits_of(x, self.layers, self.launch.busy, self.launch.tile)
-
-    def _launch(self) -> Launch:
-        """Programs, tile and options of a stage."""
-        raise NotImplementedError
 
     def _constants(self, number: int) -> dict[str, object]:
         """What stage `number` is compiled for in either direction."""
