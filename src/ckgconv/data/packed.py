@@ -37,7 +37,7 @@ class PackedDataset:
 
     node_ptr: Tensor  # [G + 1] int64
     edge_ptr: Tensor  # [G + 1] int64
-    edge_index: Tensor  # [2, E] integers, local to each graph, row 0 receives
+    edge_index: Tensor  # [2, E] integers, local to each graph, sources above targets
     x: Tensor  # [N, F]
     edge_attr: Tensor | None  # [E, Fe]
     pos: Tensor | None  # [N, 2]

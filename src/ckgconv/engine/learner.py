@@ -79,7 +79,7 @@ class Learner:
 
     def _within_reach(self, graphs: Tensor) -> int:
         batch = self.data.batch(graphs)
-        packed = pack(batch.edge_index, batch.batch, num_nodes=batch.num_nodes)
+        packed = pack(batch.edge_index, batch.batch, num_nodes=batch.num_nodes, flow=self.model.encoding.flow)
         return pairs_within(packed, self.model.encoding.reach)[0].shape[0]
 
     @cached_property
