@@ -7,6 +7,7 @@ import torch
 from ckgconv.checks import require
 from ckgconv.data import PackedDataset, load
 from ckgconv.data.tables import read_table
+from ckgconv.engine.batches import check_sampling
 from ckgconv.engine.watcher import Watcher
 from ckgconv.recipe import Recipe
 from ckgconv.tasks.losses import LOSSES
@@ -29,8 +30,9 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     for split in ("train", "val"):
         require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
     check_targets(data, recipe)
+    check_sampling(data, recipe, processes)
     require(
-        len(data.train) >= processes,
+        recipe.training.sampling.kind != "none" or len(data.train) >= processes,
         f"{name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
         f"start fewer processes.",
     )
