@@ -17,7 +17,7 @@ from ckgconv.engine.optim import learning_rate, set_learning_rate
 from ckgconv.engine.prepared import prepare, prepared_once
 from ckgconv.engine.replay import Replay, Work, padded_table
 from ckgconv.engine.samples import Sample, Source, eager_sample, source_of, targets
-from ckgconv.engine.sampling import graph_of, node_targets, sampled, sampled_steps
+from ckgconv.engine.sampling import node_targets, own_graph, sampled, sampled_steps
 from ckgconv.engine.step import evaluation_step, training_step
 from ckgconv.graphs import GraphBatch
 from ckgconv.ops.all_reduce import all_reduce
@@ -101,7 +101,7 @@ def sampled_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     """Predictions [M, T] and targets of this process's share of the nodes of a split, by their whole supports."""
     learner.model.eval()
     rows = share_of(learner, learner.data.target_rows(split).sort().values)
-    return predictions(learner, node_states(learner, graph_of(learner), rows)), node_targets(learner, rows)
+    return predictions(learner, node_states(learner, own_graph(learner), rows)), node_targets(learner, rows)
 
 
 def predict_batch(learner: Learner, batch: Data | GraphBatch) -> Tensor:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.checks import require
-from ckgconv.data.packed import pointer, ragged, widened
+from ckgconv.data.packed import PackedDataset, pointer, ragged, widened
 from ckgconv.data.partition import partition
 from ckgconv.engine.batches import training_batches
 from ckgconv.engine.large_graph import LargeGraph, Part, large_graph
@@ -34,15 +34,20 @@ def sampled(learner: Learner) -> bool:
     return learner.recipe.sampling.kind != "none"
 
 
-def graph_of(learner: Learner) -> LargeGraph:
-    """All graphs of the learner's data as one, built once."""
+def own_graph(learner: Learner) -> LargeGraph:
+    """All graphs of the learner's own data as one, built once."""
     if "graph" not in learner.kept:
-        data = learner.data
-        every = torch.arange(data.num_graphs, device=data.node_ptr.device)
-        whole = learner.batch(every).to(data.node_ptr.device)
-        learner.kept["graph"] = large_graph(learner.model, whole, learner.fabric.device)
+        learner.kept["graph"] = graph_of(learner, learner.data)
     graph: LargeGraph = learner.kept["graph"]
     return graph
+
+
+def graph_of(learner: Learner, data: PackedDataset) -> LargeGraph:
+    """All graphs of a data set as one, on the device of the data."""
+    dtype = learner.model.dtype
+    whole = data.batch(torch.arange(data.num_graphs, device=data.node_ptr.device))
+    whole = whole.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
+    return large_graph(learner.model, whole, learner.fabric.device)
 
 
 def sampled_steps(learner: Learner) -> Iterator[tuple[int, Callable[[], Sample]]]:
@@ -51,7 +56,7 @@ def sampled_steps(learner: Learner) -> Iterator[tuple[int, Callable[[], Sample]]
 
 
 def _neighbour_steps(learner: Learner) -> Iterator[tuple[int, Callable[[], Sample]]]:
-    graph, fabric, sampling = graph_of(learner), learner.fabric, learner.recipe.sampling
+    graph, fabric, sampling = own_graph(learner), learner.fabric, learner.recipe.sampling
     seeds = learner.data.target_rows("train")
     for batch in training_batches(seeds, sampling.batch_nodes, fabric.global_rank, fabric.world_size):
         yield batch.shape[0], partial(neighbour_sample, learner, graph, batch.sort().values)
@@ -82,7 +87,7 @@ def fanouts(learner: Learner) -> tuple[int, ...]:
 
 
 def _part_steps(learner: Learner) -> Iterator[tuple[int, Callable[[], Sample]]]:
-    graph, fabric, sampling = graph_of(learner), learner.fabric, learner.recipe.sampling
+    graph, fabric, sampling = own_graph(learner), learner.fabric, learner.recipe.sampling
     nodes, bounds = _parts(learner, graph)
     together = max(fabric.world_size, round(sampling.batch_nodes * sampling.parts / graph.num_nodes))
     numbers = torch.arange(sampling.parts, device=nodes.device)
