@@ -4,9 +4,9 @@
     python benchmarks/large_graph.py --nodes 20000 --edges 100000 --device cpu
     torchrun --nproc-per-node 2 benchmarks/large_graph.py --nodes 20000 --edges 100000 --device cpu
 
-The graph is a block model: classes of equal size, edges of which a share joins nodes of one class, and features that are
-the direction of the class under noise several times as long. A classifier of single features is right for about a third
-of the nodes; the neighbours say the rest. Prints one line of JSON.
+The graph is a block model: classes of equal size, edges of which a share joins nodes of one class, and features that
+are the direction of the class under noise several times as long. A classifier of single features is right for about a
+third of the nodes; the neighbours say the rest. Prints one line of JSON.
 """
 
 import argparse
@@ -106,7 +106,7 @@ def block_model(options: argparse.Namespace) -> PackedDataset:
     def random(*shape: int) -> Tensor:
         return torch.rand(*shape, generator=generator, device=device)
 
-    y = (torch.arange(nodes, device=device) % classes)[torch.argsort(random(nodes))]
+    y = (torch.arange(nodes, device=device) % classes)[torch.argsort(random(nodes), stable=True)]
     by_class = torch.argsort(y, stable=True)
     count = torch.bincount(y, minlength=classes)
     first = (random(edges) * nodes).long().clamp(max=nodes - 1)

@@ -21,7 +21,7 @@ from torch_geometric.utils import to_undirected
 
 from ckgconv.checks import require
 
-# A part may hold this multiple of N / Q nodes.
+# A part may hold this multiple of N / Q nodes, and after it has grown it keeps at least half of N / Q.
 ROOM = 1.05
 ROUNDS = 10
 
@@ -54,6 +54,7 @@ class Growth:
         self.parts = parts
         self.generator = generator
         self.capacity = int(-(-nodes * ROOM // parts))
+        self.least = max(1, nodes // (2 * parts))
         self.part = torch.full((nodes,), -1, device=edge_index.device)
         first = torch.randperm(nodes, generator=generator)[:parts].to(edge_index.device)
         self.part[first] = torch.arange(parts, device=edge_index.device)
@@ -94,24 +95,32 @@ class Growth:
         return Wishes(node[last], part[last], count[last])
 
     def _join(self, wishes: Wishes) -> bool:
-        """Grant wishes, highest gain first, where parts have room; whether any was granted."""
-        room = self.capacity - torch.bincount(self.part[self.part >= 0], minlength=self.parts)
+        """Grant wishes, highest gain first, while there is room and no part loses too many; whether any was granted."""
+        size = torch.bincount(self.part[self.part >= 0], minlength=self.parts)
         order = torch.argsort(wishes.gain, descending=True, stable=True)
-        order = order[torch.argsort(wishes.part[order], stable=True)]
-        part = wishes.part[order]
-        asked = torch.bincount(part, minlength=self.parts)
-        rank = torch.arange(part.shape[0], device=part.device) - (asked.cumsum(0) - asked)[part]
-        granted = rank < room[part]
-        self.part[wishes.node[order[granted]]] = part[granted]
+        node, part = wishes.node[order], wishes.part[order]
+        left = self.part[node]
+        may_leave = (left < 0) | (_rank(left, self.parts) < (size - self.least)[left])
+        node, part = node[may_leave], part[may_leave]
+        granted = _rank(part, self.parts) < (self.capacity - size)[part]
+        self.part[node[granted]] = part[granted]
         return bool(granted.any())
 
     def _places(self) -> Tensor:
         """A part for each free place, the smallest parts first."""
         room = self.capacity - torch.bincount(self.part[self.part >= 0], minlength=self.parts)
         part = torch.arange(self.parts, device=room.device).repeat_interleave(room)
-        place = torch.arange(part.shape[0], device=room.device) - (room.cumsum(0) - room)[part]
-        left = room[part] - place
+        left = room[part] - _rank(part, self.parts)
         return part[torch.argsort(left, descending=True, stable=True)]
+
+
+def _rank(group: Tensor, groups: int) -> Tensor:
+    """How many earlier entries [·] have the same group; of -1, nothing is said."""
+    order = torch.argsort(group, stable=True)
+    first = torch.searchsorted(group[order], torch.arange(groups, device=group.device))
+    rank = torch.empty_like(group)
+    rank[order] = torch.arange(group.shape[0], device=group.device) - first[group[order].clamp(min=0)]
+    return rank
 
 
 def _metis(edge_index: Tensor, nodes: int, parts: int) -> Tensor:

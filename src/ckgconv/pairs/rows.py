@@ -80,12 +80,12 @@ class WalkedRows:
 
     @cached_property
     def _walks(self) -> Tensor:
-        """[N] float64, the number of walks of at most `steps` steps from each node, a bound of what its row needs."""
+        """[N] int64, a bound of what the row of each node needs: its walks of at most `steps` steps, up to `WALKED`."""
         matrix = self.matrix
-        ending = torch.ones(matrix.size, dtype=torch.float64, device=matrix.row.device)
+        ending = torch.ones(matrix.size, dtype=torch.int64, device=matrix.row.device)
         total = ending
         for _ in range(self.steps):
-            ending = torch.zeros_like(total).index_add_(0, matrix.row, ending[matrix.column])
+            ending = torch.zeros_like(total).index_add_(0, matrix.row, ending[matrix.column]).clamp_(max=WALKED)
             total = total + ending
         return total
 
@@ -106,7 +106,7 @@ class StoredRows:
 
     def chunks(self, receivers: Tensor) -> Iterator[Tensor]:
         """The receivers in parts of at most about `WALKED` / 4 pairs each."""
-        yield from split_by_cost(receivers, self.size[receivers].double(), WALKED // 4)
+        yield from split_by_cost(receivers, self.size[receivers], WALKED // 4)
 
 
 @dataclass(frozen=True)
@@ -157,6 +157,5 @@ def split_by_cost(receivers: Tensor, cost: Tensor, most: int) -> Iterator[Tensor
     """Consecutive parts of the receivers [R], cut wherever their summed cost [R] passes a multiple of `most`."""
     if receivers.shape[0] == 0:
         return
-    part = (cost.cumsum(0) / most).floor().long()
-    _, counts = torch.unique_consecutive(part, return_counts=True)
+    _, counts = torch.unique_consecutive(cost.cumsum(0) // most, return_counts=True)
     yield from receivers.split(counts.tolist())
