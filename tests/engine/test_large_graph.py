@@ -80,9 +80,7 @@ def test_a_part_has_degrees_coordinates_and_edges_of_the_whole_graph():
     wanted = nodes[batch.pairs.receiver] * len(data.x) + nodes[batch.pairs.sender]
     rows_of_whole = torch.searchsorted(key, wanted)
     assert torch.equal(key[rows_of_whole], wanted)
-    torch.testing.assert_close(
-        batch.pairs.coordinates, whole.pairs.coordinates[rows_of_whole], rtol=0, atol=1e-14
-    )
+    torch.testing.assert_close(batch.pairs.coordinates, whole.pairs.coordinates[rows_of_whole], rtol=0, atol=1e-14)
     size = whole.pairs.support_size[whole.pairs.receiver].unsqueeze(-1)
     expected = (whole.pairs.coordinates * size)[rows_of_whole]
     torch.testing.assert_close(batch.pairs.rescaled, expected, rtol=0, atol=1e-12)
