@@ -47,7 +47,7 @@ def _check_graph(graph: Data, number: int) -> None:
         require(
             getattr(graph, name, None) is None,
             f"Graph {number} has {name}, which a packed data set does not hold: leave out the transform, since the "
-            f"recipe's encoding and support are computed in training, or train a CKGCN in a loop of your own.",
+            f"recipe's encoding and support are computed in training, or train a model in a loop of your own.",
         )
 
 
