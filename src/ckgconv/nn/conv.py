@@ -23,6 +23,7 @@ from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
 from ckgconv.nn.norm import NormName, WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
+from ckgconv.ops.derivatives import readable
 from ckgconv.pairs import Encoding, Support, collate
 from ckgconv.registry import nearest
 
@@ -215,7 +216,8 @@ class CKGConv(nn.Module):
         x, edge_index, edge_attr, batch, edge_weight = given
         check_shape("x", x, (None, self.in_channels), "give in_channels features per node.")
         check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
-        check_finite("x", x)
+        if readable(x):
+            check_finite("x", x)
         check_floating("x", x, self.convolution.projection.weight.dtype)
         require(
             (edge_attr is None) == (self.edge_dim is None),

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from ckgconv.checks import check_choice
 from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.batch_norm import weighted_batch_norm
+from ckgconv.ops.derivatives import assign
 
 NormName = Literal["batch", "layer", "none"]
 
@@ -95,8 +96,8 @@ class WeightedBatchNorm(nn.Module):
         # In the dtype of the statistics: a product with booleans has torch's default dtype, and 0.1 its digits.
         momentum = self.momentum * (total > 0).to(mean.dtype)
         unbiased = variance * (total / (total - 1).clamp(min=1))
-        self.running_mean[group] = torch.lerp(self.running_mean[group], mean, momentum)
-        self.running_variance[group] = torch.lerp(self.running_variance[group], unbiased, momentum)
+        for running, found in ((self.running_mean[group], mean), (self.running_variance[group], unbiased)):
+            assign(running, torch.lerp(running, found, momentum))
 
     @property
     def running(self) -> tuple[Tensor, Tensor]:

@@ -33,7 +33,7 @@ def sparse_global_convolution(
     x: Tensor, psi: Tensor, background: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor, graph: Tensor
 ) -> Tensor:
     """y [N, D] over whole graphs, with ψ⁰ = background [N, D] for the pairs not stored; graph [N] of each node."""
-    total = x.new_zeros(x.shape).index_add(0, graph, x)[graph]
+    total = x.new_zeros(x.shape).index_add(0, graph, x).index_select(0, graph)
     messages = x.index_select(0, sender) * (psi - background.index_select(0, receiver))
     summed = messages.new_zeros(x.shape).index_add(0, receiver, messages)
     return (summed + background * total) / support_size.unsqueeze(-1)

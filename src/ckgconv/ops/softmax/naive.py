@@ -12,9 +12,9 @@ from torch import Tensor
 def support_softmax(psi: Tensor, receiver: Tensor, num_nodes: int) -> Tensor:
     """[P, D] → [P, D], summing to one over the pairs of each receiver."""
     highest = _highest(psi, receiver, num_nodes)
-    exponential = torch.exp(psi - highest[receiver])
+    exponential = torch.exp(psi - highest.index_select(0, receiver))
     total = psi.new_zeros(num_nodes, psi.shape[1]).index_add(0, receiver, exponential)
-    return exponential / total[receiver]
+    return exponential / total.index_select(0, receiver)
 
 
 def summing_softmax(psi: Tensor, receiver: Tensor, support_size: Tensor) -> Tensor:
@@ -32,10 +32,10 @@ def sparse_global_softmax(
     # A background that stands for no pair counts nowhere, not even in the shift.
     background = torch.where(missing > 0, background, -torch.inf)
     highest = torch.maximum(_highest(psi, receiver, num_nodes), background.detach())
-    exponential = torch.exp(psi - highest[receiver])
+    exponential = torch.exp(psi - highest.index_select(0, receiver))
     others = torch.exp(background - highest)
     total = torch.zeros_like(background).index_add(0, receiver, exponential) + missing * others
-    return exponential / total[receiver], others / total
+    return exponential / total.index_select(0, receiver), others / total
 
 
 def _highest(psi: Tensor, receiver: Tensor, num_nodes: int) -> Tensor:
