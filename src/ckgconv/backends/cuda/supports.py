@@ -67,6 +67,8 @@ def stem_reason(module: nn.Module, mix: Mix, x: Tensor, rows: int) -> Reason:
         return "The stem is in evaluation mode, where running statistics make it one affine map."
     if mix.combine != "sum" or not isinstance(mix.projection, nn.Linear):
         return "The stem does not add a projected encoding to the attributes."
+    if x.requires_grad:
+        return "Edge weights or encodings have a gradient, which a fused stem does not compute."
     return _tensor_reason(x, rows, max(mix.width, mix.channels))
 
 
@@ -79,12 +81,14 @@ def kernel_reason(kernel: Kernel, pair_features: Tensor) -> Reason:
     return _tensor_reason(pair_features, pair_features.shape[0], max(kernel.linear.weight.shape[-2:]))
 
 
-def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> Reason:
+def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs, degree: Tensor) -> Reason:
     """Why the blocks do not run as the node pass."""
     if not all(isinstance(block.convolution.channels, Depthwise) for block in blocks):
         return "A convolution is grouped or has heads."
     if not all(isinstance(block.convolution_norm, WeightedBatchNorm) for block in blocks):
         return "A block has other norms than batch norms."
+    if degree.requires_grad:
+        return "Edge weights have a gradient, which the node pass does not compute."
     if pairs.has_zero_rows:
         return "The support is the sparse global one, whose zero rows the node pass does not read."
     if torch.is_grad_enabled() and not blocks[0].training:
