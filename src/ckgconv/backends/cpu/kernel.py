@@ -36,7 +36,8 @@ class CPUKernel(Kernel):
 
     def applies(self, pair_features: Tensor, pairs: Pairs) -> bool:
         """Batch norms; in training, rows that all count once; in evaluation, no gradient."""
-        plain = has_batch_norms(self) and pair_features.device.type == "cpu"
+        exact = pair_features.dtype == self.linear.weight.dtype in (torch.float32, torch.float64)
+        plain = exact and has_batch_norms(self) and pair_features.device.type == "cpu"
         if not plain or transformed() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
             return False
         if not self.training:

@@ -22,6 +22,7 @@ from ckgconv.ops.all_reduce import all_reduce, several_processes
 from ckgconv.ops.batch_norm import naive
 from ckgconv.ops.batch_norm.naive import row_share, weighted_moments
 from ckgconv.ops.derivatives import differentiated, of_specification, transformed
+from ckgconv.ops.precision import widened
 
 
 class WeightedStandardisation(torch.autograd.Function):
@@ -94,7 +95,7 @@ def weighted_batch_norm(
     x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """y [..., R, D], and μ, σ² [..., D], W of the batch; at least float32 inside."""
-    x = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+    x, scale, shift = widened(x), widened(scale), widened(shift)
     if transformed() and not several_processes():
         return naive.weighted_batch_norm(x, row_weight, scale, shift, epsilon)
     return WeightedStandardisation.apply(x, row_weight, scale, shift, epsilon)
