@@ -8,21 +8,23 @@ Zero rows, where a support has them, stand for all pairs of a graph that are not
 Legend: N nodes, E edges, P pairs, C coordinate channels, D channels of the convolution.
 """
 
-from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from ckgconv.checks import check_choice, check_finite, check_floating, check_shape, check_whole, require
+from ckgconv.checks import check_choice, check_shape, check_whole, require
 from ckgconv.graphs import SOURCE_TO_TARGET, Flow, GraphBatch, Pairs
 from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
 from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection, DegreeScaler
 from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
+from ckgconv.nn.layer_input import LayerInput, checked
 from ckgconv.nn.norm import NormName, WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
+from ckgconv.ops.precision import HALVES, wide_dtype, without_autocast
 from ckgconv.pairs import Encoding, Support, collate
 from ckgconv.registry import nearest
 
@@ -90,16 +92,6 @@ DEFAULTS = ConvOptions(
     flow=SOURCE_TO_TARGET,
 )
 MLP_OPTIONS = ("kernel_blocks", "kernel_width", "kernel_norm", "kernel_dropout", "mlp_dropout", "constraint")
-
-
-class LayerInput(NamedTuple):
-    """What a layer is given about its graphs."""
-
-    x: Tensor  # [N, in_channels]
-    edge_index: Tensor  # [2, E]
-    edge_attr: Tensor | None = None  # [E, edge_dim]
-    batch: Tensor | None = None  # [N] graph of each node
-    edge_weight: Tensor | None = None  # [E]
 
 
 class CKGConv(nn.Module):
@@ -210,29 +202,15 @@ class CKGConv(nn.Module):
         """
         graph_batch = self.prepare(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
         psi = self.kernel(graph_batch)
-        return self.convolution(x, psi, graph_batch.pairs, graph_batch.degree)
+        degree = graph_batch.degree.to(self.convolution.projection.weight.dtype)
+        return self.convolution(x, psi, graph_batch.pairs, degree)
 
     @torch.compiler.disable
     def prepare(self, given: LayerInput, pairs: Pairs | None = None) -> GraphBatch:
         """Check the input and compute coordinates and support."""
-        x, edge_index, edge_attr, batch, edge_weight = given
-        check_shape("x", x, (None, self.in_channels), "give in_channels features per node.")
-        check_shape("edge_index", edge_index, (2, None), "give edges as two rows, sources above targets.")
-        check_finite("x", x)
-        check_floating("x", x, self.convolution.projection.weight.dtype)
-        require(
-            (edge_attr is None) == (self.edge_dim is None),
-            f"edge_attr is {'missing' if edge_attr is None else 'given'}, but the layer was built with "
-            f"edge_dim={self.edge_dim}: give both or neither.",
-        )
-        if edge_attr is not None:
-            edge_attr = edge_attr.unsqueeze(-1) if edge_attr.dim() == 1 else edge_attr
-            remedy = "give edge_dim attributes per edge."
-            check_shape("edge_attr", edge_attr, (edge_index.shape[1], self.edge_dim), remedy)
-            check_finite("edge_attr", edge_attr)
-            check_floating("edge_attr", edge_attr, x.dtype)
-        data = Data(x=x, edge_index=edge_index, edge_attr=edge_attr, batch=batch, edge_weight=edge_weight)
-        return collate(data, self.encoding, x.dtype, pairs)
+        dtype = self.convolution.projection.weight.dtype
+        data = Data(**checked(given, self.in_channels, self.edge_dim, dtype)._asdict())
+        return collate(data, self.encoding, wide_dtype(dtype), pairs)
 
     def extra_repr(self) -> str:
         encoding = self.encoding
@@ -258,10 +236,16 @@ class MLPKernel(nn.Module):
         self.mlp.reset_parameters()
 
     def forward(self, batch: GraphBatch) -> KernelValues:
-        edges = None if self.edge_encoder is None else Edges(batch.edge_row, self.edge_encoder(batch.edge_features))
-        pair_features = self.stem(batch.pairs, batch.degree, edges)
+        with without_autocast(batch.degree):
+            pair_features = self.stem(batch.pairs, batch.degree, self._edges(batch))
         (values,) = self.mlp(pair_features, batch.pairs)
         return values
+
+    def _edges(self, batch: GraphBatch) -> Edges | None:
+        if self.edge_encoder is None or batch.edge_features is None:
+            return None
+        attributes = batch.edge_features.to(self.edge_encoder.weight.dtype)
+        return Edges(batch.edge_row, self.edge_encoder(attributes))
 
 
 class GivenKernel(nn.Module):
@@ -298,10 +282,16 @@ class GivenKernel(nn.Module):
             attributes = coordinates.new_zeros(coordinates.shape[0], batch.edge_features.shape[1])
             attributes = attributes.index_add(0, batch.edge_row, batch.edge_features)
             coordinates = torch.cat([coordinates, attributes], dim=-1)
-        psi = self.module(coordinates)
+        psi = self.module(self._in_its_precision(coordinates))
         rows = coordinates.shape[0]
         check_shape("The kernel's result", psi, (rows, self.channels), "return one row per pair, kernel_channels wide.")
         return split_rows(psi, pairs)
+
+    def _in_its_precision(self, coordinates: Tensor) -> Tensor:
+        """Coordinates are at least float32: rounded where the module has 16-bit parameters."""
+        parameter = next(self.module.parameters(), None)
+        halves = parameter is not None and parameter.dtype in HALVES
+        return coordinates.to(parameter.dtype) if parameter is not None and halves else coordinates
 
     def _check_row_by_row(self) -> None:
         require(
