@@ -75,13 +75,15 @@ class PackedGraphs:
 class Coordinates:
     """Pseudo-coordinates P of node pairs, sorted by receiver, then sender.
 
-    Either every pair of every graph is stored (`complete`, Σ n² rows) or only those that differ from zero.
+    Either every pair of every graph is stored (`complete`, Σ n² rows), or all that differ from zero, or, where far
+    pairs are not zero, only those that somebody asked for.
     """
 
     receiver: Tensor  # [P] int64
     sender: Tensor  # [P] int64
     values: Tensor  # [P, C], or [P] int64 for the shortest-path distance
     complete: bool
+    zero_elsewhere: bool = True  # whether a pair that is not stored is zero; of no meaning where all are
 
 
 @dataclass(frozen=True)

@@ -50,12 +50,12 @@ def collate(data: Data, encoding: Encoding, dtype: torch.dtype, pairs: Pairs | N
 def _encoded(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> tuple[Pairs, Tensor]:
     """Support with its coordinates, and the node part [N, K]."""
     coordinates = precomputed(data, graphs, encoding, dtype)
+    chosen = getattr(data, "support_index", None)
     if coordinates is None:
-        coordinates = encoding.coordinates(graphs, dtype)
+        coordinates = encoding.coordinates(graphs, dtype, chosen)
         node_encoding = encoding.node_part(graphs, coordinates, dtype)
     else:
         node_encoding = precomputed_node_part(data, graphs, encoding, dtype)
-    chosen = getattr(data, "support_index", None)
     if chosen is not None:
         return given_support(graphs, coordinates, chosen, dtype, encoding.flow), node_encoding
     return encoding.pairs(graphs, coordinates, dtype), node_encoding

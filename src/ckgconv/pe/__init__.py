@@ -1,10 +1,11 @@
 """Graph → pseudo-coordinates: no parameters, any device."""
 
 from ckgconv.pe.coordinate import PseudoCoordinate
-from ckgconv.pe.distances import RD, SPD, UNREACHABLE, pairs_within, rd, spd
+from ckgconv.pe.distances import RD, SPD, pairs_within, rd, spd
 from ckgconv.pe.heat import HEAT, heat
 from ckgconv.pe.rrwp import RRWP, diagonal, rrwp, sparse_rrwp
 from ckgconv.pe.rwse import PAIR_RWSE, pair_rwse, rwse, sparse_pair_rwse, sparse_rwse
+from ckgconv.pe.search import UNREACHABLE
 from ckgconv.pe.transforms import AddHeat, AddPairRWSE, AddRD, AddRRWP, AddRWSE, AddSparseRRWP, AddSPD
 from ckgconv.registry import Registry
 
