@@ -18,7 +18,7 @@ def evaluate_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")] = False,
 ) -> None:
     """Evaluate the best network of a run."""
-    run = open_run(folder, device, data_folder=data_dir)
+    run = open_run(folder, device, data=data_dir)
     value = run.evaluate(split)
     metric = run.record.metric
     if not run.learner.fabric.is_global_zero:
