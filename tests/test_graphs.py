@@ -2,6 +2,7 @@ import pytest
 import torch
 
 from ckgconv import InputError, pack
+from ckgconv.graphs import index_of
 
 
 def edges(*pairs):
@@ -18,7 +19,20 @@ def test_pack_numbers_graphs_and_degrees():
 
 def test_degree_adds_weights_of_parallel_edges():
     graphs = pack(edges((0, 1), (0, 1)), num_nodes=2, edge_weight=torch.tensor([0.5, 2.0]))
-    assert graphs.degree(torch.float32).tolist() == [2.5, 0.0]
+    assert graphs.degree(torch.float32).tolist() == [0.0, 2.5]
+
+
+def test_targets_receive_unless_the_flow_is_turned():
+    index = edges((1, 0), (2, 0), (3, 1))
+    graphs = pack(index, num_nodes=4)
+    assert (graphs.receiver.tolist(), graphs.sender.tolist()) == ([0, 0, 1], [1, 2, 3])
+    assert graphs.degree(torch.float32).tolist() == [2, 1, 0, 0]
+    assert torch.equal(graphs.edge_index, index)
+    turned = pack(index, num_nodes=4, flow="target_to_source")
+    assert (turned.receiver.tolist(), turned.sender.tolist()) == ([1, 2, 3], [0, 0, 1])
+    assert torch.equal(index_of(turned.receiver, turned.sender, "target_to_source"), index)
+    with pytest.raises(InputError, match="flow is 'forward': choose one of source_to_target, target_to_source"):
+        pack(index, num_nodes=4, flow="forward")
 
 
 @pytest.mark.parametrize(

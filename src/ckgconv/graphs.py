@@ -3,17 +3,25 @@
 Legend: G graphs, N nodes of all graphs, E edges, P stored pairs, C coordinate channels,
 Z zero rows (0, or one per graph and one for padding), R = P + Z rows.
 
-Direction, everywhere: **i receives, j sends**. An edge (i, j) is a column of `edge_index`, i above j; a random
-walk from i may step along it to j; its attribute belongs to the pair (i, j). Undirected graphs hold both
-directions. Pairs are stored row by row, all j of one i next to each other and ascending (CSR over receivers).
+Direction, everywhere: **i receives, j sends**. As for every layer of PyG, a column of `edge_index` is (source, target),
+and with the flow "source_to_target" the target receives: j → i, A_ij = 1. Receiver i looks back along its incoming
+edges, a random walk from i may step against one to its source j, and its attribute belongs to the pair (i, j). With the
+flow "target_to_source" the source receives. Undirected graphs hold both directions, and the flow changes nothing. Every
+other index with two rows, of pairs or of a support, has the orientation of `edge_index`.
+
+Pairs are stored row by row, all j of one i next to each other and ascending (CSR over receivers).
 """
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from ckgconv.checks import check_device, check_index, check_shape, check_weights, require
+from ckgconv.checks import check_choice, check_device, check_index, check_shape, check_weights, require
+
+Flow = Literal["source_to_target", "target_to_source"]
+SOURCE_TO_TARGET: Flow = "source_to_target"
 
 
 @dataclass(frozen=True)
@@ -23,7 +31,8 @@ class PackedGraphs:
     Self loops are edges like any other: a walk may stay. Parallel edges add up: A_ij is the sum of their weights.
     """
 
-    edge_index: Tensor  # [2, E] int64, row 0 receiver i, row 1 sender j
+    receiver: Tensor  # [E] int64, i of each edge
+    sender: Tensor  # [E] int64, j of each edge
     edge_weight: Tensor | None  # [E] ≥ 0; None: every edge weighs 1
     node_graph: Tensor  # [N] int64, ascending
     node_ptr: Tensor  # [G + 1] int64, graph g owns nodes node_ptr[g] … node_ptr[g + 1] - 1
@@ -37,6 +46,15 @@ class PackedGraphs:
         return self.node_ptr.shape[0] - 1
 
     @property
+    def num_edges(self) -> int:
+        return self.receiver.shape[0]
+
+    @property
+    def edge_index(self) -> Tensor:
+        """[2, E] senders above receivers, as PyG's layers read it."""
+        return torch.stack([self.sender, self.receiver])
+
+    @property
     def sizes(self) -> Tensor:
         """[G] number of nodes of each graph."""
         return self.node_ptr.diff()
@@ -44,13 +62,13 @@ class PackedGraphs:
     def weights(self, dtype: torch.dtype) -> Tensor:
         """[E] edge weights, ones where none were given."""
         if self.edge_weight is None:
-            return torch.ones(self.edge_index.shape[1], dtype=dtype, device=self.edge_index.device)
+            return torch.ones(self.num_edges, dtype=dtype, device=self.receiver.device)
         return self.edge_weight.to(dtype)
 
     def degree(self, dtype: torch.dtype) -> Tensor:
-        """[N] d_i = Σ_j A_ij, the (weighted) out-degree; 0 for an isolated node."""
-        zeros = torch.zeros(self.num_nodes, dtype=dtype, device=self.edge_index.device)
-        return zeros.index_add(0, self.edge_index[0], self.weights(dtype))
+        """[N] d_i = Σ_j A_ij, the (weighted) degree of i as a receiver; 0 where it has no sender."""
+        zeros = torch.zeros(self.num_nodes, dtype=dtype, device=self.receiver.device)
+        return zeros.index_add(0, self.receiver, self.weights(dtype))
 
 
 @dataclass(frozen=True)
@@ -122,8 +140,8 @@ class GraphBatch:
 
     @property
     def edge_index(self) -> Tensor:
-        """[2, E'] the edges inside the support, receiver i above sender j."""
-        return torch.stack([self.pairs.receiver[self.edge_row], self.pairs.sender[self.edge_row]])
+        """[2, E'] the edges inside the support, senders above receivers, as PyG's layers read it."""
+        return torch.stack([self.pairs.sender[self.edge_row], self.pairs.receiver[self.edge_row]])
 
 
 for _structure in (PackedGraphs, Coordinates, Pairs, GraphBatch):
@@ -135,16 +153,18 @@ def pack(
     batch: Tensor | None = None,
     edge_weight: Tensor | None = None,
     num_nodes: int | None = None,
+    flow: Flow = SOURCE_TO_TARGET,
 ) -> PackedGraphs:
     """Check a PyG-style description of one or several graphs and pack it.
 
     Args:
-        edge_index: [2, E] int64.
+        edge_index: [2, E] int64, sources above targets.
         batch: [N] int64 ascending, the graph of each node; None: one graph of `num_nodes` nodes.
         edge_weight: [E] non-negative, or None.
         num_nodes: N, required where `batch` is None.
+        flow: which end of an edge receives, "source_to_target" (the target, as in PyG) or "target_to_source".
     """
-    check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
+    check_shape("edge_index", edge_index, (2, None), "give edges as two rows, sources above targets.")
     check_device(edge_index=edge_index, batch=batch, edge_weight=edge_weight)
     if batch is None:
         require(num_nodes is not None, "Neither batch nor num_nodes was given: give the number of nodes.")
@@ -170,4 +190,17 @@ def pack(
         check_shape("edge_weight", edge_weight, (edge_index.shape[1],), "give one weight per edge.")
         check_weights("edge_weight", edge_weight)
     sizes = torch.bincount(batch)
-    return PackedGraphs(edge_index, edge_weight, batch, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+    receiver, sender = ends(edge_index, flow)
+    return PackedGraphs(receiver, sender, edge_weight, batch, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+
+
+def ends(index: Tensor, flow: Flow) -> tuple[Tensor, Tensor]:
+    """Receivers and senders [·] of the columns of an index [2, ·], sources above targets."""
+    check_choice("flow", flow, get_args(Flow))
+    source, target = index
+    return (target, source) if flow == SOURCE_TO_TARGET else (source, target)
+
+
+def index_of(receiver: Tensor, sender: Tensor, flow: Flow) -> Tensor:
+    """[2, ·] sources above targets: `ends`, undone."""
+    return torch.stack([sender, receiver] if flow == SOURCE_TO_TARGET else [receiver, sender])

@@ -77,7 +77,7 @@ def test_precomputed_and_given_pairs():
     conv = CKGConv(4, 4, steps=3).eval()
     graphs = pack(EDGES, num_nodes=7)
     torch.testing.assert_close(conv(X, EDGES, pairs=global_support(graphs, rrwp(graphs, 3))), conv(X, EDGES))
-    chosen = torch.tensor([[0, 0, 5], [1, 6, 5]])
+    chosen = torch.tensor([[1, 6, 5], [0, 0, 5]])
     y = conv(X, EDGES, pairs=given_support(graphs, rrwp(graphs, 3), chosen))
     alone = conv.convolution.projection.bias
     torch.testing.assert_close(y[3], alone)  # an empty support convolves to zero

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from ckgconv.checks import check_choice, check_finite, check_floating, check_shape, check_whole, require
-from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.graphs import SOURCE_TO_TARGET, Flow, GraphBatch, Pairs
 from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
 from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection, DegreeScaler
@@ -74,6 +74,7 @@ class ConvOptions(TypedDict, total=False):
     degree_scaler: DegreeScalerName
     groups: int | None
     heads: int | None
+    flow: Flow
 
 
 DEFAULTS = ConvOptions(
@@ -86,6 +87,7 @@ DEFAULTS = ConvOptions(
     degree_scaler="output",
     groups=None,
     heads=None,
+    flow=SOURCE_TO_TARGET,
 )
 MLP_OPTIONS = ("kernel_blocks", "kernel_width", "kernel_norm", "kernel_dropout", "mlp_dropout", "constraint")
 
@@ -121,6 +123,7 @@ class CKGConv(nn.Module):
         degree_scaler: "output" (Eq. 7), "coordinates" (Eq. 8) or "none".
         groups: grouped instead of depthwise-separable convolution, with full mixing inside each group.
         heads: multi-head convolution, one coefficient per pair and head.
+        flow: "source_to_target", a node receives along its incoming edges as in PyG, or "target_to_source".
 
     Shapes: x [N, in_channels] → [N, out_channels].
 
@@ -153,7 +156,7 @@ class CKGConv(nn.Module):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.edge_dim = edge_dim
-        self.encoding = Encoding(pe, steps, 0, support)
+        self.encoding = Encoding(pe, steps, 0, support, chosen["flow"])
         channels = channel_rule(in_channels, out_channels, chosen["groups"], chosen["heads"])
         self.convolution = KernelConvolution(channels, out_channels, chosen["degree_scaler"] == "output")
         inject = chosen["degree_scaler"] == "coordinates"
@@ -202,7 +205,7 @@ class CKGConv(nn.Module):
     ) -> Tensor:
         """Args:
         x: [N, in_channels].
-        edge_index: [2, E]; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
+        edge_index: [2, E], sources above targets; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
         pairs: precomputed support with its coordinates (`ckgconv.pairs`), instead of the layer's own.
         """
         graph_batch = self.prepare(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
@@ -214,7 +217,7 @@ class CKGConv(nn.Module):
         """Check the input and compute coordinates and support."""
         x, edge_index, edge_attr, batch, edge_weight = given
         check_shape("x", x, (None, self.in_channels), "give in_channels features per node.")
-        check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
+        check_shape("edge_index", edge_index, (2, None), "give edges as two rows, sources above targets.")
         check_finite("x", x)
         check_floating("x", x, self.convolution.projection.weight.dtype)
         require(

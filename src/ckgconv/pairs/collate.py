@@ -23,17 +23,18 @@ def collate(data: Data, encoding: Encoding, dtype: torch.dtype, pairs: Pairs | N
     """
     features = _columns("x", data.x, _num_nodes(data))
     check_device(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr)
-    graphs = pack(data.edge_index, getattr(data, "batch", None), getattr(data, "edge_weight", None), data.num_nodes)
+    weight = getattr(data, "edge_weight", None)
+    graphs = pack(data.edge_index, getattr(data, "batch", None), weight, data.num_nodes, encoding.flow)
     _check_number_of_graphs(data, graphs)
     if pairs is None:
         pairs, node_encoding = _encoded(data, graphs, encoding, dtype)
     else:
         check_pairs(pairs, graphs, encoding, dtype)
         node_encoding = features.new_zeros(graphs.num_nodes, 0)
-    row, inside = row_of(graphs.edge_index[0], graphs.edge_index[1], pairs, graphs.num_nodes)
+    row, inside = row_of(graphs.receiver, graphs.sender, pairs, graphs.num_nodes)
     attributes = getattr(data, "edge_attr", None)
     if attributes is not None:
-        attributes = _columns("edge_attr", attributes, graphs.edge_index.shape[1])[inside]
+        attributes = _columns("edge_attr", attributes, graphs.num_edges)[inside]
     return GraphBatch(
         node_features=features,
         node_encoding=node_encoding,
@@ -56,7 +57,7 @@ def _encoded(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.
         node_encoding = precomputed_node_part(data, graphs, encoding, dtype)
     chosen = getattr(data, "support_index", None)
     if chosen is not None:
-        return given_support(graphs, coordinates, chosen, dtype), node_encoding
+        return given_support(graphs, coordinates, chosen, dtype, encoding.flow), node_encoding
     return encoding.pairs(graphs, coordinates, dtype), node_encoding
 
 

@@ -9,13 +9,13 @@ heat       [e^(-tL)]_ij at `steps` times        its diagonal
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from ckgconv.checks import check_whole, require
-from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
+from ckgconv.checks import check_choice, check_whole, require
+from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pairs
 from ckgconv.pairs.memory import check_memory
 from ckgconv.pairs.support import global_support, hop_support
 from ckgconv.pe import COORDINATES, PseudoCoordinate, rwse, sparse_rwse
@@ -34,7 +34,7 @@ def encoding_of(recipe: ModelRecipe) -> "Encoding":
         most is None or recipe.steps <= most,
         f"model.steps is {recipe.steps}: {recipe.encoding!r} takes at most {most}.",
     )
-    return Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support)
+    return Encoding(recipe.encoding, recipe.steps, recipe.node_steps, recipe.support, recipe.flow)
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,12 @@ class Encoding:
     steps: int
     node_steps: int
     support: Support
+    flow: Flow = SOURCE_TO_TARGET
 
     def __post_init__(self) -> None:
         coordinate = self.coordinate  # refuses an unknown name
         check_whole("steps", self.steps, 0)
+        check_choice("flow", self.flow, get_args(Flow))
         check_whole("node_steps", self.node_steps, 0)
         hops = isinstance(self.support, int) and not isinstance(self.support, bool) and self.support >= 0
         require(
@@ -68,7 +70,7 @@ class Encoding:
     @property
     def source(self) -> str:
         """What a transform of `ckgconv.pe` writes when it precomputes this encoding."""
-        return self.coordinate.source.format(name=self.name, steps=self.steps)
+        return f"{self.coordinate.source.format(name=self.name, steps=self.steps)} {self.flow}"
 
     @property
     def walks_whole_graphs(self) -> bool:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.checks import check_index, check_shape, require
-from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
+from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pairs, ends
 from ckgconv.pe import pairs_within
 
 
@@ -49,12 +49,16 @@ def hop_support(graphs: PackedGraphs, coordinates: Coordinates, hops: int, dtype
 
 
 def given_support(
-    graphs: PackedGraphs, coordinates: Coordinates, pair_index: Tensor, dtype: torch.dtype | None = None
+    graphs: PackedGraphs,
+    coordinates: Coordinates,
+    pair_index: Tensor,
+    dtype: torch.dtype | None = None,
+    flow: Flow = SOURCE_TO_TARGET,
 ) -> Pairs:
-    """Exactly the pairs of `pair_index` [2, S], receivers above senders, in any order; a node may have none."""
-    check_shape("pair_index", pair_index, (2, None), "give pairs as two rows, receivers above senders.")
+    """Exactly the pairs of `pair_index` [2, S], sources above targets, in any order; a node may have none."""
+    check_shape("pair_index", pair_index, (2, None), "give pairs as two rows, sources above targets.")
     check_index("pair_index", pair_index, graphs.num_nodes, "node numbers")
-    receiver, sender = pair_index
+    receiver, sender = ends(pair_index, flow)
     require(
         bool((graphs.node_graph[receiver] == graphs.node_graph[sender]).all()),
         "pair_index joins nodes of different graphs: a support lies within one graph, remove such pairs.",
@@ -112,7 +116,7 @@ def _restrict(graphs: PackedGraphs, coordinates: Coordinates, receiver: Tensor, 
 
 def _with_edges(graphs: PackedGraphs, coordinates: Coordinates) -> Coordinates:
     """Add edges that no walk follows (weight zero, or an encoding of no step): they may carry attributes."""
-    receiver, sender = graphs.edge_index
+    receiver, sender = graphs.receiver, graphs.sender
     _, found = row_of(receiver, sender, coordinates, graphs.num_nodes)
     if bool(found.all()):
         return coordinates

@@ -25,7 +25,7 @@ WIDEST_RATIO = 1e9
 def spd(graphs: PackedGraphs, max_distance: int) -> Coordinates:
     """Hop distances [P] int64, clipped at `max_distance`; unreachable pairs hold -1, never a real distance.
 
-    Directed graphs: along the edges, not symmetric.
+    Directed graphs: along walks from receiver to sender, not symmetric.
     Weights do not count, except that an edge of weight zero is no edge. Self loops and duplicate edges change
     nothing; a single node has distance 0 to itself.
     """

@@ -18,7 +18,7 @@ LARGEST_PADDED = 512
 def adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
     """[G, n, n] A_ij, the summed weight of the edges (i, j), zero-padded; differentiable in the weights."""
     widest = int(graphs.sizes.max())
-    i, j = graphs.edge_index
+    i, j = graphs.receiver, graphs.sender
     cell = (graphs.node_graph[i] * widest + local(graphs, i)) * widest + local(graphs, j)
     flat = torch.zeros(graphs.num_graphs * widest**2, dtype=dtype, device=cell.device)
     return flat.index_add(0, cell, graphs.weights(dtype)).view(graphs.num_graphs, widest, widest)
@@ -28,7 +28,7 @@ def sparse_adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> SparseMatrix:
     """A as an [N, N] matrix, block diagonal over the graphs; edges of weight zero are left out."""
     weights = graphs.weights(dtype)
     walkable = weights > 0
-    i, j = graphs.edge_index[:, walkable]
+    i, j = graphs.receiver[walkable], graphs.sender[walkable]
     return sparse_matrix(i, j, weights[walkable], graphs.num_nodes)
 
 

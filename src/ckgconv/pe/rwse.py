@@ -3,7 +3,7 @@
     RWSE(i) = [M, M², …, M^K]_ii           pair-RWSE(i, j) = RWSE(i) ‖ RWSE(j)
 
 Legend: N nodes, P pairs, K steps. The cases of `rrwp` hold: an isolated node returns with probability zero, a self
-loop returns at once, on a directed graph walks follow the edges, parallel edges add their weights.
+loop returns at once, on a directed graph walks step from receiver to sender, parallel edges add their weights.
 """
 
 import torch

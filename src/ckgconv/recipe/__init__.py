@@ -7,6 +7,7 @@ registry (`COORDINATES`, `LOSSES`, `METRICS`, `OPTIMIZERS`, `MODELS`), which ins
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from ckgconv.graphs import Flow
 from ckgconv.recipe.limits import AtLeast, Count, LessThan, NotNegative, Positive
 
 
@@ -75,6 +76,7 @@ class ModelRecipe:
     steps: int = 21
     node_steps: int = 20  # steps of RWSE, the node part of an encoding without return probabilities of its own
     support: Literal["global", "sparse_global"] | int = "global"  # a number: of hops
+    flow: Flow = "source_to_target"  # which end of an edge receives: its target, or its source
     position_channels: int = 0  # superpixels: channels of the position of each node
 
 
