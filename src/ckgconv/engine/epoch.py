@@ -69,7 +69,17 @@ def evaluate(learner: Learner, split: str) -> float:
     ):
         batch = learner.batch(graphs)
         score.update(predict_batch(learner, batch), targets(learner, batch, split))
+    if not score.collector.update_called and len(learner.data.split(split)):
+        _add_uncounted(learner, split, score)
     return score.compute()
+
+
+def _add_uncounted(learner: Learner, split: str, score: Score) -> None:
+    """Give a process without graphs rows that do not count, of the shape and dtype that gathering needs."""
+    batch = learner.batch(learner.data.split(split)[:1])
+    target = targets(learner, batch, split)
+    counts = torch.zeros(target.shape[0], dtype=torch.bool, device=target.device)
+    score.update(predict_batch(learner, batch), mask_targets(target, counts, learner.recipe.loss))
 
 
 def predict_batch(learner: Learner, batch: Data | GraphBatch) -> Tensor:
