@@ -114,7 +114,7 @@ class Encoding:
         """[N, K] return probabilities."""
         if self.coordinate.diagonal_skips is not None:
             return self.coordinate.diagonal(coordinates)
-        walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
+        walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse
         return walk(graphs, self.node_steps, dtype)
 
     def pairs(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Pairs:
@@ -132,5 +132,5 @@ class Encoding:
 
     def _walks_sparsely(self, graphs: PackedGraphs) -> bool:
         if isinstance(self.support, int):
-            return int(graphs.sizes.max()) > LARGEST_PADDED
+            return graphs.largest > LARGEST_PADDED
         return self.support == "sparse_global"
