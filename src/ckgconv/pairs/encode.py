@@ -121,7 +121,7 @@ class Encoding:
         """[N, K] return probabilities."""
         if self.coordinate.diagonal_skips is not None:
             return self.coordinate.diagonal(coordinates)
-        walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
+        walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse
         return walk(graphs, self.node_steps, dtype)
 
     def pairs(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Pairs:
@@ -142,7 +142,7 @@ class Encoding:
     def _needs_some(self, graphs: PackedGraphs, chosen: Tensor | None) -> bool:
         """Whether it costs less not to compute every pair."""
         if isinstance(self.support, int) or chosen is not None:
-            return int(graphs.sizes.max()) > LARGEST_PADDED
+            return graphs.largest > LARGEST_PADDED
         return self.support == "sparse_global"
 
     def _needed(self, graphs: PackedGraphs, chosen: Tensor | None) -> tuple[Tensor, Tensor]:
