@@ -143,7 +143,8 @@ class GraphBatch:
     edge_features: Tensor | None  # [E', Fe] floating or int64
     position: Tensor | None  # [N, 2] node positions of superpixel graphs
     node_filled: Tensor | None = None  # [1] int64, nodes from this one on are padding; None: all nodes are real
-    node_weight: Tensor | None = None  # [N] 1 for a real node, 0 for padding; None: all nodes are real
+    # [N] 1 for a node that counts in batch statistics, 0 for padding and for nodes that only send; None: all count
+    node_weight: Tensor | None = None
 
     @property
     def num_graphs(self) -> int:
@@ -153,6 +154,24 @@ class GraphBatch:
     def edge_index(self) -> Tensor:
         """[2, E'] the edges inside the support, senders above receivers, as PyG's layers read it."""
         return torch.stack([self.pairs.sender[self.edge_row], self.pairs.receiver[self.edge_row]])
+
+
+@dataclass(frozen=True)
+class LayeredBatch:
+    """Batches of the layers of a network, from the first to the last: a sample of one large graph.
+
+    The receivers of a layer are the nodes of the next one, in the same order; those of the last are the seed nodes.
+    """
+
+    batches: tuple[GraphBatch, ...]
+    receivers: tuple[Tensor, ...]  # [R] int64 each, which nodes of that batch are receivers; the others only send
+
+
+class Handed:
+    """A batch that Lightning Fabric hands on as it is: it copies dataclasses field by field, and these are frozen."""
+
+    def __init__(self, batch: GraphBatch | LayeredBatch) -> None:
+        self.batch = batch
 
 
 for _structure in (PackedGraphs, Coordinates, Pairs, GraphBatch):

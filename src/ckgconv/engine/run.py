@@ -21,7 +21,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
 from ckgconv.engine import checkpoint
 from ckgconv.engine.check import check_run
-from ckgconv.engine.epoch import evaluate, train_epoch
+from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
 from ckgconv.engine.optim import optimizer
@@ -188,7 +188,7 @@ def _check_settings(recipe: Recipe, seed: int) -> None:
 
 def _try_one_graph(learner: Learner) -> None:
     """Refuse what the model cannot read before anything is written: attributes, coordinates, support."""
-    learner.model.prepare(learner.batch(learner.data.train[:1]))
+    first_sample(learner)
 
 
 def _warn_of_warm_up(run: Run, watcher: Watcher) -> None:

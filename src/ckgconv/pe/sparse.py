@@ -6,6 +6,7 @@ Plain gathers and sums: any device, differentiable in the values. Legend: N node
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -23,9 +24,14 @@ class SparseMatrix:
     values: Tensor  # [S]
     size: int
 
+    @cached_property
+    def rowptr(self) -> Tensor:
+        """[N + 1] int64, row i owns entries rowptr[i] … rowptr[i + 1] - 1."""
+        count = torch.bincount(self.row, minlength=self.size)
+        return torch.cat([count.new_zeros(1), count.cumsum(0)])
+
     def __matmul__(self, other: "SparseMatrix") -> "SparseMatrix":
-        count = torch.bincount(other.row, minlength=self.size)
-        start = count.cumsum(0) - count
+        start, count = other.rowptr[:-1], other.rowptr.diff()
         # Each entry (i, k) meets the whole row k of the other matrix.
         meets = count[self.column]
         left = torch.arange(self.row.shape[0], device=self.row.device).repeat_interleave(meets)

@@ -95,6 +95,20 @@ class CKGCNRecipe(ModelRecipe):
 
 
 @dataclass(frozen=True)
+class SamplingRecipe:
+    """What a step of training reads of the graphs; evaluation and prediction read all of them in any case.
+
+    kind "none": whole graphs, `training.batch_size` of them; "neighbours": seed nodes and, layer by layer, some of the
+    nodes in their supports; "parts": a few parts of a partition of the nodes, with the pairs inside.
+    """
+
+    kind: Literal["none", "neighbours", "parts"] = "none"
+    batch_nodes: Count = 1024  # of a step: seed nodes, or nodes of the parts, about
+    fanouts: tuple[Count, ...] = (10,)  # neighbours: senders drawn for each receiver, one number for each layer or all
+    parts: Count = 100  # parts: how many the nodes are divided into
+
+
+@dataclass(frozen=True)
 class TrainingRecipe:
     """Optimiser, schedule, loss, metric."""
 
@@ -112,6 +126,7 @@ class TrainingRecipe:
     optimizer: str = "adamw"  # name in OPTIMIZERS
     momentum: Annotated[float, AtLeast(0), LessThan(1)] = 0.9  # of SGD
     huber_delta: Positive = 1.0  # error at which the Huber loss turns linear, in the units the network is trained in
+    sampling: SamplingRecipe = SamplingRecipe()  # mini-batches of one large graph
 
 
 @dataclass(frozen=True)
