@@ -54,7 +54,7 @@ def test_hops_of_large_graphs_have_the_same_numbers(name, directed, sparse_from)
 def test_a_support_of_the_users_own_may_have_far_pairs(name, support, sparse_from):
     batch, encoding = graphs(False), Encoding(name, STEPS[name], 3, support)
     receiver = torch.tensor([5, 0, 29, 29, 40, 3])
-    chosen = torch.stack([receiver, torch.tensor([5, 29, 1, 0, 41, 28])])
+    chosen = torch.stack([torch.tensor([5, 29, 1, 0, 41, 28]), receiver])
     data = Data(x=torch.rand(batch.num_nodes, 2), edge_index=batch.edge_index, batch=batch.node_graph)
     data.edge_weight, data.support_index = batch.edge_weight, chosen
     expected = collate(data, encoding, torch.float64)
