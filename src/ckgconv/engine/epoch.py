@@ -94,7 +94,17 @@ def evaluate(learner: Learner, split: str) -> float:
     ):
         prepared = prepared_once(learner, graphs)
         score.update(predict_batch(learner, prepared.batch), targets(learner, prepared, split))
+    if not score.collector.update_called and len(learner.data.split(split)):
+        _add_uncounted(learner, split, score)
     return score.compute()
+
+
+def _add_uncounted(learner: Learner, split: str, score: Score) -> None:
+    """Give a process without graphs rows that do not count, of the shape and dtype that gathering needs."""
+    prepared = prepared_once(learner, learner.data.split(split)[:1])
+    target = targets(learner, prepared, split)
+    counts = torch.zeros(target.shape[0], dtype=torch.bool, device=target.device)
+    score.update(predict_batch(learner, prepared.batch), mask_targets(target, counts, learner.recipe.loss))
 
 
 def sampled_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:

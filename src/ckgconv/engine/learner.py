@@ -47,10 +47,22 @@ class Learner:
         can be captured, whole graphs, a support that keeps every edge, and memory for all pairs where they must be
         stored.
         """
-        parameter, encoding = next(self.model.parameters()), self.model.encoding
+        parameter = next(self.model.parameters())
         captures = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
         captures = captures and can_be_captured(self.optimizer) and self.recipe.sampling.kind == "none"
-        return captures and encoding.keeps_edges and (encoding.walks_whole_graphs or self._pairs_fit())
+        return captures and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
+
+    @property
+    def walks_in_steps(self) -> bool:
+        """Whether a captured step computes the walks of its batch; those of weighted edges are computed once."""
+        return self.model.encoding.walks_whole_graphs and self.data.edge_weight is None
+
+    @cached_property
+    def keeps_edges(self) -> bool:
+        """Whether every edge lies inside the support; an edge of weight zero leads nowhere within hops."""
+        encoding, weight = self.model.encoding, self.data.edge_weight
+        counts_hops = isinstance(encoding.support, int)
+        return encoding.keeps_edges and (weight is None or not counts_hops or bool((weight > 0).all()))
 
     def _pairs_fit(self) -> bool:
         """Whether the data lies on the device, and its pairs take less than a quarter of the device's memory."""
@@ -81,7 +93,7 @@ class Learner:
 
     def _within_reach(self, graphs: Tensor) -> int:
         batch = self.data.batch(graphs)
-        packed = pack(batch.edge_index, batch.batch, num_nodes=batch.num_nodes, flow=self.model.encoding.flow)
+        packed = pack(batch.edge_index, batch.batch, batch.edge_weight, batch.num_nodes, self.model.encoding.flow)
         return pairs_within(packed, self.model.encoding.reach)[0].shape[0]
 
     @cached_property

@@ -205,6 +205,6 @@ def softmax_over_support(stored: Tensor, background: Tensor | None, pairs: Pairs
     """|supp(i)| · softmax_j ψ_ij: under the convolution's mean this is the sum aggregation."""
     if background is None:
         return summing_softmax(stored, pairs.receiver, pairs.support_size), None
-    size = pairs.support_size.unsqueeze(-1)
+    size = pairs.support_size.to(stored.dtype).unsqueeze(-1)
     weights, background = sparse_global_softmax(stored, background, pairs.receiver, pairs.support_size)
     return weights * size[pairs.receiver], background * size

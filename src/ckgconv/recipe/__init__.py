@@ -25,6 +25,7 @@ class DataRecipe:
     targets: tuple[str, ...] = ()  # CSV: columns of the targets
     split: Literal["official", "random", "scaffold"] = "official"  # of a CSV: random or scaffold
     split_seed: int = 0  # CSV: seed of the random split
+    split_number: Annotated[int, AtLeast(0)] = 0  # which split, of nodes that were split several times
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class AttributeRecipe:
 
     kind: Literal["types", "molecule", "linear", "constant", "none"]
     sizes: tuple[int, ...] = ()
+    normalise: Literal["none", "rows"] = "none"  # linear: divide each row by the sum of its absolute values
+    dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # linear: on the attributes themselves
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,17 @@ class CKGCNRecipe(ModelRecipe):
     degree_scaler: Literal["output", "coordinates", "none"] = "output"
     combine: Literal["sum", "concatenate"] = "sum"
     coordinate_scale: float = 0.1  # initial γ of the normalised coordinates
+
+
+@dataclass(frozen=True, kw_only=True)
+class PropagationRecipe(ModelRecipe):
+    """A `Propagation`."""
+
+    kind: str = "propagation"
+    layers: Count
+    channels: Count  # that are propagated
+    restart: Annotated[float, AtLeast(0), LessThan(1)] = 0.1  # share of a node's own features in each layer
+    dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0
 
 
 @dataclass(frozen=True)

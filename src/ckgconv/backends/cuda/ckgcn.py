@@ -94,7 +94,7 @@ class FusedCKGCN(ScheduledModel, CKGCN):
             part: [3, D], the moments (W, μ, M₂) of the pair features, where they are known.
             seeds: [2, 1], of the masks of kernels and nodes, in training.
         """
-        if blocks_reason(self.blocks, h, batch.pairs) is not None:
+        if blocks_reason(self.blocks, h, batch.pairs, batch.degree) is not None:
             schedule.join()
             schedule.start_prefetch()
             return self._block_after_block(h, e, batch)
