@@ -110,8 +110,14 @@ def _add_uncounted(learner: Learner, split: str, score: Score) -> None:
 def sampled_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     """Predictions [M, T] and targets of this process's share of the nodes of a split, by their whole supports."""
     learner.model.eval()
-    rows = share_of(learner, learner.data.target_rows(split).sort().values)
-    return predictions(learner, node_states(learner, own_graph(learner), rows)), node_targets(learner, rows)
+    rows = learner.data.target_rows(split).sort().values
+    own = share_of(learner, rows)
+    # A process without nodes takes one that does not count, of the shape and dtype that gathering needs.
+    counted, asked = len(own) > 0, own if len(own) else rows[:1]
+    target = node_targets(learner, asked)
+    counts = torch.full(target.shape[:1], counted, device=target.device)
+    predicted = predictions(learner, node_states(learner, own_graph(learner), asked))
+    return predicted, mask_targets(target, counts, learner.recipe.loss)
 
 
 def predict_batch(learner: Learner, batch: Data | GraphBatch) -> Tensor:
