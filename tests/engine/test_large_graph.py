@@ -1,4 +1,4 @@
-"""Parts of a large graph hold what the whole graph holds, and layer by layer all states are those of the whole graph.
+"""Excerpts of a large graph hold what all of it holds, and layer by layer its states are those of one forward pass.
 
 Covers `ckgconv.engine.layerwise`.
 """
@@ -60,7 +60,7 @@ def test_states_are_those_of_the_whole_graph(model, precision, tolerance, stored
     assert layerwise.node_states(learner, graph, wanted[:0]).shape == (0, 8)
 
 
-def test_a_part_has_degrees_coordinates_and_edges_of_the_whole_graph():
+def test_an_excerpt_has_degrees_coordinates_and_edges_of_the_whole_graph():
     data = large_dataset(edge_types=4)
     learner = learner_of(large_recipe(NEIGHBOURS, edge_types=4, support=2, steps=3), data)
     graph = own_graph(learner)
@@ -68,13 +68,13 @@ def test_a_part_has_degrees_coordinates_and_edges_of_the_whole_graph():
     receivers = torch.tensor([3, 8, 40, 89])
     found = graph.rows.rows(receivers)
     row, entry = found.all_entries()
-    part = graph.part(receivers, found, row[::3], entry[::3])  # every third pair
-    batch, nodes = part.batch, part.nodes
-    assert torch.equal(nodes[part.receivers], receivers)
+    excerpt = graph.excerpt(receivers, found, row[::3], entry[::3])  # every third pair
+    batch, nodes = excerpt.batch, excerpt.nodes
+    assert torch.equal(nodes[excerpt.receivers], receivers)
     assert torch.equal(batch.degree, whole.degree[nodes])
     assert torch.equal(batch.node_features, whole.node_features[nodes])
     torch.testing.assert_close(batch.node_encoding, whole.node_encoding[nodes], rtol=0, atol=1e-14)
-    assert torch.equal(batch.node_weight.nonzero().squeeze(-1), part.receivers)
+    assert torch.equal(batch.node_weight.nonzero().squeeze(-1), excerpt.receivers)
     assert torch.equal(batch.pairs.support_size, batch.pairs.rowptr.diff().double())
     key = whole.pairs.receiver * len(data.x) + whole.pairs.sender
     wanted = nodes[batch.pairs.receiver] * len(data.x) + nodes[batch.pairs.sender]
