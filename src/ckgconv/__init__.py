@@ -1,12 +1,15 @@
 """Continuous kernel graph convolution: the operator, its pseudo-coordinates and the network."""
 
 from ckgconv.checks import InputError
+from ckgconv.engine.callbacks import StopTraining
+from ckgconv.engine.opened import open_run
 from ckgconv.engine.predict import predict_smiles
 from ckgconv.engine.predict_packed import predict_packed
-from ckgconv.engine.run import Run, open_run, train
+from ckgconv.engine.run import Run, train
 from ckgconv.graphs import PackedGraphs, Pairs, pack
 from ckgconv.nn import CKGCN, CKGConv
 from ckgconv.recipes import RECIPES, recipe
+from ckgconv.tasks.given import OwnMetric
 
 __version__ = "0.1.0"
 
@@ -15,9 +18,11 @@ __all__ = [
     "RECIPES",
     "CKGConv",
     "InputError",
+    "OwnMetric",
     "PackedGraphs",
     "Pairs",
     "Run",
+    "StopTraining",
     "open_run",
     "pack",
     "predict_packed",

@@ -123,3 +123,4 @@ class Recipe:
     model: ModelRecipe
     training: TrainingRecipe
     paper_test: tuple[float, ...] = ()  # test metric of the paper's CKGCN on this data set: mean, s.d. of 4 runs
+    given: tuple[str, ...] = ()  # parts given in Python in place of those named here: "model", "loss", …
