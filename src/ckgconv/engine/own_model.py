@@ -7,7 +7,7 @@ Legend: G graphs, N nodes, T outputs.
 """
 
 from collections.abc import Callable
-from copy import deepcopy
+from copy import copy, deepcopy
 from typing import Any, ClassVar
 
 import torch
@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from ckgconv.checks import require
+from ckgconv.graphs import Handed
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.pairs import encoding_of
-from ckgconv.recipe import ModelRecipe
+from ckgconv.recipe import ModelRecipe, TrainingRecipe
 
 # A module, of which a copy is trained, or a function that makes one.
 GivenModel = nn.Module | Callable[[], nn.Module]
@@ -49,7 +50,8 @@ class OwnModel(GraphModel):
         return data
 
     def forward(self, data: Any) -> Tensor:
-        return self.module(data)
+        # A copy of the object, not of its tensors: a module may assign to attributes of what it reads.
+        return self.module(copy(data.batch if isinstance(data, Handed) else data))
 
     def embed(self, batch: Any) -> Tensor:
         """What the module's own `embed` returns; no features where it has none."""
@@ -61,8 +63,13 @@ class OwnModel(GraphModel):
         return ""
 
     @torch.no_grad()
-    def check_output(self, data: Data) -> None:
-        """Refuse a module whose predictions have the wrong shape, tried on one graph."""
+    def check(self, data: Data, recipe: TrainingRecipe) -> None:
+        """Refuse samples of one large graph, and predictions of the wrong shape, tried on one graph."""
+        require(
+            recipe.sampling.kind == "none",
+            f"training.sampling.kind is {recipe.sampling.kind!r}, but the model given, a {type(self.module).__name__}, "
+            f"reads whole graphs: set it to 'none', or derive the model from GraphModel.",
+        )
         training = self.training
         prediction = self.eval()(data)
         self.train(training)

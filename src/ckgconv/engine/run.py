@@ -21,7 +21,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
 from ckgconv.engine.callbacks import Callbacks, watch_steps
 from ckgconv.engine.check import check_run
-from ckgconv.engine.epoch import evaluate, train_epoch
+from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
 from ckgconv.engine.optim import optimizer
@@ -163,10 +163,9 @@ def _check_settings(recipe: Recipe, seed: int) -> None:
 
 def _try_one_graph(learner: Learner) -> None:
     """Refuse what the model cannot read before anything is written: attributes, coordinates, support."""
-    batch = learner.batch(learner.data.train[:1])
-    learner.model.prepare(batch)
     if isinstance(learner.model, OwnModel):
-        learner.model.check_output(batch)
+        learner.model.check(learner.batch(learner.data.train[:1]), learner.recipe)
+    first_sample(learner)
 
 
 def _warn_of_warm_up(run: Run, watcher: Watcher) -> None:

@@ -9,6 +9,7 @@ import torch
 from ckgconv.checks import InputError, require
 from ckgconv.data import CATALOGUE, PackedDataset, data_folder, find, load
 from ckgconv.data.tables import read_table
+from ckgconv.engine.batches import check_sampling
 from ckgconv.engine.data_identity import DataIdentity, identity_of
 from ckgconv.engine.watcher import Watcher
 from ckgconv.recipe import Recipe
@@ -85,8 +86,9 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     for split in ("train", "val"):
         require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
     check_targets(data, recipe)
+    check_sampling(data, recipe, processes)
     require(
-        len(data.train) >= processes,
+        recipe.training.sampling.kind != "none" or len(data.train) >= processes,
         f"{name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
         f"start fewer processes.",
     )
