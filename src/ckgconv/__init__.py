@@ -2,6 +2,7 @@
 
 from ckgconv.checks import InputError
 from ckgconv.engine.callbacks import StopTraining
+from ckgconv.engine.folds import train_folds
 from ckgconv.engine.opened import open_run
 from ckgconv.engine.predict import predict_smiles
 from ckgconv.engine.predict_packed import predict_packed
@@ -29,4 +30,5 @@ __all__ = [
     "predict_smiles",
     "recipe",
     "train",
+    "train_folds",
 ]
