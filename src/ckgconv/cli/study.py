@@ -23,7 +23,9 @@ def _read_by(option: str) -> str:
 
 def _data_sets() -> str:
     """What --data may name, by study."""
-    return "; ".join(f"{name}: {' or '.join(each.data)}" for name, each in STUDIES.items() if "data" in each.reads) + "."
+    return (
+        "; ".join(f"{name}: {' or '.join(each.data)}" for name, each in STUDIES.items() if "data" in each.reads) + "."
+    )
 
 
 def study_command(

@@ -1,9 +1,9 @@
 """Data sets by name: where each is found, and how it is read.
 
-A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) has precedence. Without one, ZINC-12k and the
-single graphs `cora`, `minesweeper` and `chameleon-directed` are read from the package, large-sbm is drawn, and every
-other data set is downloaded from its official source and packed into the data folder. Installed packages add data sets,
-which their own functions read.
+A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) has precedence. Without one, ZINC-12k and
+the single graphs `cora`, `minesweeper` and `chameleon-directed` are read from the package, large-sbm is drawn, and
+every other data set is downloaded from its official source and packed into the data folder. Installed packages add data
+sets, which their own functions read.
 
 Of the files in the package, ZINC-12k is from *Benchmarking Graph Neural Networks*, Cora with its public split from
 *Planetoid*, and minesweeper and chameleon-directed with their ten splits from *heterophilous-graphs* (Yandex Research);
