@@ -20,6 +20,7 @@ from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
 from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection, DegreeScaler
 from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
+from ckgconv.nn.kinds import kinds_of_pairs
 from ckgconv.nn.layer_input import LayerInput, checked
 from ckgconv.nn.norm import NormName, WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
@@ -233,9 +234,13 @@ class MLPKernel(nn.Module):
         self.mlp.reset_parameters()
 
     def forward(self, batch: GraphBatch) -> KernelValues:
+        kinds = None
+        if self.mlp.treats_equal_rows_equally:
+            kinds = kinds_of_pairs(batch, self.stem.encoder.reads(batch.pairs, batch.degree))
+        batch = batch if kinds is None else kinds.batch
         with without_autocast(batch.degree):
             pair_features = self.stem(batch.pairs, batch.degree, self._edges(batch))
-        (values,) = self.mlp(pair_features, batch.pairs)
+        (values,) = self.mlp(pair_features, batch.pairs, kinds)
         return values
 
     def _edges(self, batch: GraphBatch) -> Edges | None:
