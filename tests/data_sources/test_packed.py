@@ -6,6 +6,7 @@ from torch_geometric.data import Batch, Data
 from ckgconv import CKGCN, InputError
 from ckgconv.data import PackedDataset, from_pyg, from_pyg_masks, from_pyg_splits, load, load_packed, save_packed, zinc
 from ckgconv.data.packed import from_arrays, in_order, join
+from ckgconv.pe import AddRRWP, AddRWSE, AddSparseRRWP, AddSPD
 from ckgconv.recipe import DataRecipe
 
 
@@ -91,7 +92,7 @@ def test_save_and_load_round_trip(tmp_path):
         for numbers in (data.train, data.val, data.test):
             one, other = data.batch(numbers), again.batch(numbers)
             for name in one.keys():  # noqa: SIM118
-                assert torch.equal(one[name], other[name])
+                assert torch.equal(torch.as_tensor(one[name]), torch.as_tensor(other[name]))
     with np.load(tmp_path / "data.npz", allow_pickle=False) as archive:
         assert archive["x"].dtype == np.uint8
 
@@ -131,6 +132,44 @@ def test_folder_of_packed_files_and_any_pyg_data(tmp_path):
         load(DataRecipe(str(tmp_path)))
 
 
+def weighted(number: int, **more) -> Data:
+    edges = torch.tensor([[0, 1], [1, 0]])
+    return Data(x=torch.rand(2, 3), edge_index=edges, edge_weight=torch.full((2,), float(number)), **more)
+
+
+def test_edge_weights_are_kept(tmp_path):
+    data = from_pyg_splits([weighted(1), weighted(2)], [weighted(3)], [weighted(4)])
+    save_packed(data, tmp_path / "weighted.npz")
+    for each in (data, load_packed(tmp_path / "weighted.npz"), data.limited(2)):
+        assert each.batch(torch.tensor([3, 1])).edge_weight.tolist() == [4, 4, 2, 2]
+    one = Data(x=torch.rand(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_weight=torch.tensor([1.0, -2.0]))
+    with pytest.raises(InputError, match=r"edge_weight contains -2.0"):
+        from_pyg([one])
+    with pytest.raises(InputError, match=r"edge_weight has shape \[1\], expected \[2\]"):
+        from_pyg([Data(x=one.x, edge_index=one.edge_index, edge_weight=torch.ones(1))])
+
+
+@pytest.mark.parametrize("name", ["edge_attr", "edge_weight", "y", "pos"])
+def test_an_attribute_that_one_graph_lacks_is_refused(name):
+    more = {"edge_attr": torch.ones(2, 1), "y": torch.ones(1), "pos": torch.rand(2, 2)}
+    graphs = [weighted(number, **more) for number in range(3)]
+    del graphs[1][name]
+    with pytest.raises(InputError, match=f"Graph 1 has no {name}, but others have"):
+        from_pyg(graphs)
+    with pytest.raises(InputError, match=f"Only train and test has {name}"):
+        from_pyg_splits(graphs[:1], graphs[1:2], graphs[2:])
+
+
+@pytest.mark.parametrize("transform", [AddRRWP(3), AddSparseRRWP(3), AddRWSE(3), AddSPD(3)])
+def test_precomputed_coordinates_are_refused(transform):
+    with pytest.raises(InputError, match="which a packed data set does not hold: leave out the transform"):
+        from_pyg([transform(weighted(1))])
+    chosen = weighted(1)
+    chosen.support_index = chosen.edge_index
+    with pytest.raises(InputError, match="Graph 0 has support_index"):
+        from_pyg([chosen])
+
+
 def node_split(**changed) -> PackedDataset:
     """Two graphs of 2 and 3 nodes whose nodes have splits of their own."""
     arrays = {
@@ -167,7 +206,7 @@ def test_joined_parts_keep_the_splits_of_their_nodes():
     joined = join({"train": data, "val": data, "test": data})
     # In a split count the nodes of its graphs that are themselves in the split.
     assert [joined.target_rows(name).tolist() for name in ("train", "val", "test")] == [[0, 4], [6], [13]]
-    with pytest.raises(InputError, match="Only train has a node_split"):
+    with pytest.raises(InputError, match="Only train has node_split"):
         join({"train": data, "val": node_split(node_split=None), "test": node_split(node_split=None)})
 
 

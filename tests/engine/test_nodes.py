@@ -57,6 +57,15 @@ def test_only_the_nodes_of_a_split_count_in_it():
         assert runs[0].evaluate(name) == pytest.approx((predicted[rows] == y[rows]).double().mean().item())
 
 
+def test_edge_weights_reach_the_network():
+    one, other = graph(torch.arange(NODES) % 3), graph(torch.arange(NODES) % 3)
+    one.edge_weight = torch.ones(one.num_edges)
+    other.edge_weight = torch.rand(other.num_edges, generator=torch.Generator().manual_seed(1)) + 0.1
+    given = [dataset(), from_pyg_masks(one), from_pyg_masks(other)]
+    losses = [[entry.train_loss for entry in train(small(), data=each, device="cpu").record.epochs] for each in given]
+    assert losses[0] == losses[1] != losses[2]
+
+
 @pytest.mark.parametrize(
     ("loss", "metric", "outputs", "y"),
     [

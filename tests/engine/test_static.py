@@ -3,6 +3,8 @@
 Covers `ckgconv.backends.cuda.batch`.
 """
 
+from dataclasses import replace
+
 import pytest
 import torch
 from small_data import small_dataset
@@ -45,9 +47,15 @@ CASES += [
 ]
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize(("name", "settings"), CASES)
-def test_a_padded_step_equals_the_unpadded_one(name, settings):
+def test_a_padded_step_equals_the_unpadded_one(name, settings, weighted):
     data = small_dataset(recipe(name))
+    if weighted:
+        weights = torch.rand(data.edge_index.shape[1], generator=torch.Generator().manual_seed(5))
+        data = replace(data, edge_weight=weights + 0.5)
+        if learner_of(name, data, settings).model.encoding.support in ("global", "sparse_global"):
+            data.edge_weight[::7] = 0
     plain, padded = learner_of(name, data, settings), learner_of(name, data, settings)
     source = source_of(padded)
     numbers = torch.tensor([2, -1, 0, 3])
@@ -66,6 +74,17 @@ def test_a_padded_step_equals_the_unpadded_one(name, settings):
     evaluation_step(padded, source.sample(data, numbers, capacity, "train"), found.append)
     predicted = found[1][: expected.shape[0]] if data.node_targets else found[1][numbers >= 0]
     assert torch.allclose(predicted, expected, rtol=1e-7, atol=1e-9)
+
+
+def test_steps_with_edges_outside_the_support_are_not_captured():
+    data = small_dataset(recipe("zinc"))
+    weights = torch.ones(data.edge_index.shape[1])
+    assert learner_of("zinc", replace(data, edge_weight=weights), ["model.support=2"]).keeps_edges
+    weights[3] = 0
+    weighted = replace(data, edge_weight=weights)
+    assert not learner_of("zinc", weighted, ["model.support=2"]).keeps_edges
+    assert learner_of("zinc", weighted).keeps_edges
+    assert not learner_of("zinc", data, ["model.support=0"]).keeps_edges
 
 
 @pytest.mark.parametrize("support", ["global", "2", "sparse_global"])

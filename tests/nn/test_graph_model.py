@@ -36,7 +36,7 @@ class SumNetwork(GraphModel):
 
     def node_states(self, batch):
         h = self.node_encoder(batch.node_features, batch.node_features.shape[0])
-        receiver, sender = batch.edge_index
+        sender, receiver = batch.edge_index
         for layer in self.layers:
             h = h + torch.tanh(layer(h + torch.zeros_like(h).index_add(0, receiver, h[sender])))
         return h

@@ -9,7 +9,7 @@ from torch_geometric.data import Batch
 
 from ckgconv import CKGConv
 from ckgconv.backends import accelerate
-from ckgconv.nn import conv as conv_module
+from ckgconv.nn import layer_kernel
 from ckgconv.nn.conv import LayerInput
 from ckgconv.nn.kinds import kinds_of_pairs
 
@@ -43,7 +43,7 @@ def test_equal_pairs_once_are_all_pairs(pe, support, training, norm, monkeypatch
     batch, kinds = kinds_in(layer)
     assert len(kinds.rows.some) <= 0.6 * len(batch.pairs.coordinates)
     once = run(layer, training)
-    monkeypatch.setattr(conv_module, "kinds_of_pairs", lambda batch, reads: None)
+    monkeypatch.setattr(layer_kernel, "kinds_of_pairs", lambda batch, reads: None)
     for mine, theirs in zip(once, run(other, training), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-11)
 
@@ -66,7 +66,7 @@ def test_every_option(options, monkeypatch):
     once = run(layer, True)
     for mine, theirs in zip(once, run(others[1], True), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-11)
-    monkeypatch.setattr(conv_module, "kinds_of_pairs", lambda batch, reads: None)
+    monkeypatch.setattr(layer_kernel, "kinds_of_pairs", lambda batch, reads: None)
     for mine, theirs in zip(once, run(others[0], True), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-11)
 
@@ -117,7 +117,7 @@ def test_dropout_inside_the_kernel_draws_for_every_pair(monkeypatch):
         seen.append(batch)
         return kinds_of_pairs(batch, reads)
 
-    monkeypatch.setattr(conv_module, "kinds_of_pairs", spy)
+    monkeypatch.setattr(layer_kernel, "kinds_of_pairs", spy)
     layer = CKGConv(6, 8, steps=4, edge_dim=4, mlp_dropout=0.3)
     run(layer, True)
     assert not seen

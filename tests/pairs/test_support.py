@@ -35,12 +35,12 @@ def test_zero_rows_stand_for_every_pair_not_stored(graphs, steps):
         stored = (batch.node_graph[pairs.receiver] == graph).sum()
         assert stored + pairs.row_weight[pairs.num_pairs + graph] == batch.sizes[graph] ** 2
     # Edges are stored even where no walk follows them, since they may carry attributes.
-    keys = set(zip(pairs.receiver.tolist(), pairs.sender.tolist(), strict=True))
+    keys = set(zip(pairs.sender.tolist(), pairs.receiver.tolist(), strict=True))
     assert {tuple(edge) for edge in batch.edge_index.T.tolist()} <= keys
 
 
 def test_zero_weight_edge_is_stored_with_zero_coordinates():
-    graphs = pack(torch.tensor([[0], [1]]), num_nodes=3, edge_weight=torch.zeros(1))
+    graphs = pack(torch.tensor([[1], [0]]), num_nodes=3, edge_weight=torch.zeros(1))
     pairs = global_support(graphs, sparse_rrwp(graphs, 2))
     assert list(zip(pairs.receiver.tolist(), pairs.sender.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (2, 2)]
     assert not pairs.coordinates[1].any()
@@ -60,7 +60,7 @@ def test_hop_support_keeps_all_channels_whatever_the_order(graphs, hops, encode)
 
 def test_given_support_in_any_order_and_with_empty_rows():
     graphs = pack(random_edges(4, 6, 0), num_nodes=4)
-    pairs = given_support(graphs, rrwp(graphs, 2), torch.tensor([[3, 0, 3], [0, 2, 1]]))
+    pairs = given_support(graphs, rrwp(graphs, 2), torch.tensor([[0, 2, 1], [3, 0, 3]]))
     assert pairs.receiver.tolist() == [0, 3, 3]
     assert pairs.sender.tolist() == [2, 0, 1]
     assert pairs.rowptr.tolist() == [0, 1, 1, 1, 3]

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("double")
 def directed(nodes, index):
     graph = networkx.DiGraph()
     graph.add_nodes_from(range(nodes))
-    graph.add_edges_from(index.T.tolist())
+    graph.add_edges_from(index.flip(0).T.tolist())  # from receiver to sender, as walks lead
     return graph
 
 

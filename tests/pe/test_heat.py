@@ -115,7 +115,7 @@ def test_precomputing_changes_nothing():
     model = CKGCN.from_recipe(recipe).double().eval()
     data = molecules(6, 1, 9)
     torch.testing.assert_close(model(AddHeat(5)(data.clone())), model(data), rtol=0, atol=1e-12)
-    with pytest.raises(InputError, match="precomputed as 'heat 4'"):
+    with pytest.raises(InputError, match="precomputed as 'heat 4 source_to_target'"):
         model(AddHeat(4)(data.clone()))
     assert repr(AddHeat(4)) == "AddHeat(steps=4)"
 

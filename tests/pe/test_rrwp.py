@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("double")
 def matrix_powers(nodes, edge_index, weights, order):
     """The definition, one graph at a time."""
     adjacency = torch.zeros(nodes, nodes, dtype=torch.float64)
-    for (i, j), weight in zip(edge_index.T.tolist(), weights.tolist(), strict=True):
+    for (j, i), weight in zip(edge_index.T.tolist(), weights.tolist(), strict=True):
         adjacency[i, j] += weight
     degree = adjacency.sum(1)
     walk = torch.diag((1 / degree).masked_fill(degree == 0, 0)) @ adjacency
@@ -45,8 +45,8 @@ def test_sparse_form_stores_exactly_the_reached_pairs(graphs, steps):
     torch.testing.assert_close(diagonal(sparse), diagonal(dense), rtol=0, atol=1e-13)
 
 
-def test_rows_sum_to_one_and_follow_the_edges():
-    coordinates = rrwp(pack(torch.tensor([[0, 1], [1, 2]]), num_nodes=3), 2)
+def test_rows_sum_to_one_and_walks_lead_to_senders():
+    coordinates = rrwp(pack(torch.tensor([[1, 2], [0, 1]]), num_nodes=3), 2)
     values = coordinates.values.view(3, 3, 3)
     assert values[0, 1, 1] == 1  # a walk from 0 steps to 1
     assert values[1, 0, 1] == 0  # and not back
@@ -55,12 +55,12 @@ def test_rows_sum_to_one_and_follow_the_edges():
 
 
 def test_self_loop_lets_a_walk_stay():
-    values = rrwp(pack(torch.tensor([[0, 0], [0, 1]]), num_nodes=2), 1).values.view(2, 2, 2)
+    values = rrwp(pack(torch.tensor([[0, 1], [0, 0]]), num_nodes=2), 1).values.view(2, 2, 2)
     assert values[0, 0].tolist() == [1, 0.5]
 
 
 def test_duplicate_edges_weigh_double():
-    index = torch.tensor([[0, 0, 0], [1, 1, 2]])
+    index = torch.tensor([[1, 1, 2], [0, 0, 0]])
     values = rrwp(pack(index, num_nodes=3), 1).values.view(3, 3, 2)
     torch.testing.assert_close(values[0, :, 1], torch.tensor([0, 2 / 3, 1 / 3]))
 

@@ -1,5 +1,8 @@
 """Covers `ckgconv.pairs.precomputed`."""
 
+from copy import copy
+from dataclasses import replace
+
 import pytest
 import torch
 from golden import small_recipe
@@ -34,14 +37,14 @@ def test_precomputing_each_graph_changes_nothing(name):
 
 def test_wrong_steps_and_missing_parts_are_refused():
     model = CKGCN.from_recipe(small_recipe("zinc", "global", "rrwp")).double()
-    with pytest.raises(InputError, match=r"precomputed as 'rrwp 4 published'.* 'rrwp 5 published'"):
+    with pytest.raises(InputError, match=r"precomputed as 'rrwp 4 published .*'.* 'rrwp 5 published source_to_target'"):
         model(AddRRWP(4)(molecules(5)))
     with pytest.raises(InputError, match="sparse_global"):
         model(AddSparseRRWP(5)(molecules(30)))
     with pytest.raises(InputError, match="AddRWSE"):
         CKGCN.from_recipe(small_recipe("zinc", "global", "rd")).double()(AddRD()(molecules(5)))
     other = CKGCN.from_recipe(small_recipe("zinc", "global", "spd")).double()
-    with pytest.raises(InputError, match="precomputed as 'spd 10'"):
+    with pytest.raises(InputError, match="precomputed as 'spd 10 source_to_target'"):
         other(AddSPD(10)(molecules(5)))
     by_hand = AddRRWP(4)(molecules(5))
     del by_hand.pair_source
@@ -63,6 +66,26 @@ def test_wrong_steps_and_missing_parts_are_refused():
     shuffled.pair_index = shuffled.pair_index.flip(1)
     with pytest.raises(InputError, match="pair_index is not sorted"):
         model(shuffled)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+def test_precomputing_directed_graphs(name, flow):
+    support, transform = CASES[name]
+    encoding = name if name in ("spd", "rd", "pair_rwse") else "rrwp"
+    recipe = replace(small_recipe("zinc", support, encoding), flow=flow)
+    model = CKGCN.from_recipe(recipe).double().eval()
+    data = molecules(9, 13)
+    one_way = data.edge_index[0] < data.edge_index[1]
+    data.edge_index, data.edge_attr = data.edge_index[:, one_way], data.edge_attr[one_way]
+    prepared = data.clone()
+    for each in map(copy, getattr(transform, "transforms", [transform])):
+        each.flow = flow
+        prepared = each(prepared)
+    torch.testing.assert_close(model(prepared), model(data), rtol=0, atol=1e-12)
+    other = replace(recipe, flow=({"source_to_target", "target_to_source"} - {flow}).pop())
+    with pytest.raises(InputError, match=f"{flow}'.*and flow"):
+        CKGCN.from_recipe(other).double()(prepared)
 
 
 def test_repr():

@@ -13,31 +13,55 @@ from torch_geometric.data import Data
 from ckgconv.checks import InputError, check_shape, require
 from ckgconv.data.packed import NO_SPLIT, SPLITS, PackedDataset, check_node_split, from_arrays, join
 
+# What the transforms of `ckgconv.pe` write, and a support of the user's own.
+NOT_PACKED = ("pair_index", "pair_encoding", "node_encoding", "support_index")
+
 
 def from_pyg(graphs: Iterable[Data]) -> PackedDataset:
-    """Pack a PyG data set or a list of `Data` with x and edge_index; all graphs are in the split "test"."""
+    """Pack a PyG data set or a list of `Data` with x and edge_index; all graphs are in the split "test".
+
+    `edge_attr`, `edge_weight`, `pos` and `y` are packed where every graph has them.
+    """
     parts = list(graphs)
     require(len(parts) > 0, "The data set has no graph: give at least one.")
     for number, graph in enumerate(parts):
-        for name in ("x", "edge_index"):
-            require(getattr(graph, name, None) is not None, f"Graph {number} has no {name}: every graph needs one.")
-
-    def joined(name: str) -> Tensor | None:
-        values: list[Any] = [getattr(graph, name, None) for graph in parts]
-        if any(value is None for value in values):
-            return None
-        return torch.cat([value if value.dim() else value.view(1) for value in values])
+        _check_graph(graph, number)
 
     arrays = {
         "num_nodes": torch.tensor([graph.num_nodes for graph in parts]),
         "num_edges": torch.tensor([graph.num_edges for graph in parts]),
         "edge_index": torch.cat([graph.edge_index for graph in parts], dim=1),
     }
-    for name in ("x", "edge_attr", "pos", "y"):
-        value = joined(name)
+    for name in ("x", "edge_attr", "edge_weight", "pos", "y"):
+        value = _joined(parts, name)
         if value is not None:
             arrays[name] = value.unsqueeze(-1) if name in ("x", "edge_attr") and value.dim() == 1 else value
     return from_arrays(arrays)
+
+
+def _check_graph(graph: Data, number: int) -> None:
+    """Refuse a graph without nodes or edges to pack, or with what a packed data set cannot hold."""
+    for name in ("x", "edge_index"):
+        require(getattr(graph, name, None) is not None, f"Graph {number} has no {name}: every graph needs one.")
+    for name in NOT_PACKED:
+        require(
+            getattr(graph, name, None) is None,
+            f"Graph {number} has {name}, which a packed data set does not hold: leave out the transform, since the "
+            f"recipe's encoding and support are computed in training, or train a model in a loop of your own.",
+        )
+
+
+def _joined(graphs: list[Data], name: str) -> Tensor | None:
+    """An attribute of all graphs, one after the other; None where no graph has it."""
+    values: list[Any] = [getattr(graph, name, None) for graph in graphs]
+    lacking = [number for number, value in enumerate(values) if value is None]
+    if len(lacking) == len(graphs):
+        return None
+    require(
+        not lacking,
+        f"Graph {''.join(map(str, lacking[:1]))} has no {name}, but others have: give it to every graph or to none.",
+    )
+    return torch.cat([value if value.dim() else value.view(1) for value in values])
 
 
 def from_pyg_splits(train: Iterable[Data], val: Iterable[Data], test: Iterable[Data]) -> PackedDataset:

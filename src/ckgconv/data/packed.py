@@ -1,8 +1,10 @@
 """The packed format: all graphs of a data set one after the other, in flat arrays.
 
     num_nodes, num_edges [G]     edge_index [2, E], node numbers local to each graph
-    x [N, F]   edge_attr [E, Fe]   pos [N, 2]   y [G], [G, T] or [N]     train_idx, val_idx, test_idx
+    x [N, F]   edge_attr [E, Fe]   edge_weight [E]   pos [N, 2]   y [G], [G, T] or [N]
+    train_idx, val_idx, test_idx, graph numbers
     node_split [N], for node targets: 0 train, 1 val, 2 test, -1 none
+    node_splits [S, N], in place of node_split: S splits of the same nodes, of which one is read
 
 The file is one compressed .npz without pickled objects, and a batch is taken without a Python loop over its graphs.
 Integers are types, floats are values; y with one row per node is a node target. Where nodes have splits of their own,
@@ -23,12 +25,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.checks import InputError, check_index, require
+from ckgconv.checks import InputError, check_index, check_shape, check_weights, require
 from ckgconv.files import write_whole
 
 SPLITS = ("train", "val", "test")
 # `node_split` of a node that counts in none of them.
 NO_SPLIT = -1
+# Arrays that a data set may lack.
+OPTIONAL = ("edge_attr", "edge_weight", "pos", "y", "node_split")
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class PackedDataset:
 
     node_ptr: Tensor  # [G + 1] int64
     edge_ptr: Tensor  # [G + 1] int64
-    edge_index: Tensor  # [2, E] integers, local to each graph, row 0 receives
+    edge_index: Tensor  # [2, E] integers, local to each graph, sources above targets
     x: Tensor  # [N, F]
     edge_attr: Tensor | None  # [E, Fe]
     pos: Tensor | None  # [N, 2]
@@ -46,6 +50,7 @@ class PackedDataset:
     val: Tensor
     test: Tensor
     node_split: Tensor | None = None  # [N] index into SPLITS of each node, NO_SPLIT for none; None: that of its graph
+    edge_weight: Tensor | None = None  # [E] ≥ 0, A_ij of each edge; None: 1
 
     @property
     def num_graphs(self) -> int:
@@ -95,6 +100,7 @@ class PackedDataset:
             val=val,
             test=test,
             node_split=None if self.node_split is None else self.node_split[nodes],
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
         )
 
     def to(self, device: torch.device) -> "PackedDataset":
@@ -114,19 +120,26 @@ class PackedDataset:
             x=widened(self.x[nodes]),
             edge_index=self.edge_index[:, edges].long() + offset,
             edge_attr=None if self.edge_attr is None else widened(self.edge_attr[edges]),
+            edge_weight=None if self.edge_weight is None else self.edge_weight[edges].float(),
             pos=None if self.pos is None else widened(self.pos[nodes]),
             y=None if target is None else widened(target),
             node_split=None if self.node_split is None else widened(self.node_split[nodes]),
             batch=node_graph,
+            num_graphs=len(graphs),
         )
 
 
-def load_packed(path: Path) -> PackedDataset:
-    """Read a packed file."""
+def load_packed(path: Path, split_number: int = 0) -> PackedDataset:
+    """Read a packed file; `split_number` chooses among several splits of its nodes."""
     arrays = read_arrays(path)
     missing = {"num_nodes", "num_edges", "edge_index", "x"} - set(arrays)
     require(not missing, f"{path} lacks the arrays {', '.join(sorted(missing))}: add them, or write it by save_packed.")
-    return from_arrays(arrays)
+    splits = arrays.pop("node_splits", None)
+    count = 1 if splits is None else len(splits)
+    require(
+        0 <= split_number < count, f"data.split_number is {split_number}, but {path} has splits 0 … {count - 1} only."
+    )
+    return from_arrays(arrays if splits is None else {**arrays, "node_split": splits[split_number]})
 
 
 def read_arrays(path: Path) -> dict[str, Tensor]:
@@ -150,6 +163,9 @@ def from_arrays(arrays: dict[str, Tensor]) -> PackedDataset:
     node_split = arrays.get("node_split")
     if node_split is not None:
         check_node_split(node_split, len(arrays["x"]), arrays.get("y"))
+    if "edge_weight" in arrays:
+        check_shape("edge_weight", arrays["edge_weight"], (arrays["edge_index"].shape[1],), "give one weight per edge.")
+        check_weights("edge_weight", arrays["edge_weight"])
     if not any(len(numbers) for numbers in splits.values()):
         names = ("test",) if node_split is None else SPLITS
         splits |= dict.fromkeys(names, torch.arange(len(arrays["num_nodes"])))
@@ -162,6 +178,7 @@ def from_arrays(arrays: dict[str, Tensor]) -> PackedDataset:
         pos=arrays.get("pos"),
         y=arrays.get("y"),
         node_split=node_split,
+        edge_weight=arrays.get("edge_weight"),
         **splits,
     )
 
@@ -191,7 +208,7 @@ def save_packed(dataset: PackedDataset, path: Path) -> None:
         "num_edges": dataset.edge_ptr.diff().numpy(),
         **{f"{name}_idx": dataset.split(name).numpy() for name in SPLITS},
     }
-    for name in ("edge_index", "x", "edge_attr", "pos", "y", "node_split"):
+    for name in ("edge_index", *OPTIONAL, "x"):
         value = getattr(dataset, name)
         if value is not None:
             arrays[name] = value.numpy()
@@ -214,14 +231,13 @@ def join(parts: dict[str, PackedDataset]) -> PackedDataset:
         "num_edges": torch.cat([part.edge_ptr.diff() for part in parts.values()]),
         "edge_index": torch.cat([part.edge_index for part in parts.values()], dim=1),
     }
-    split = [name for name, part in parts.items() if part.node_split is not None]
-    require(
-        len(split) in (0, len(parts)), f"Only {' and '.join(split)} has a node_split: give it in all parts or in none."
-    )
-    for name in ("x", "edge_attr", "pos", "y", "node_split"):
-        values = [getattr(part, name) for part in parts.values()]
-        if all(value is not None for value in values):
-            arrays[name] = torch.cat(values)
+    for name in ("x", *OPTIONAL):
+        values = {part: value for part in parts if (value := getattr(parts[part], name)) is not None}
+        require(
+            len(values) in (0, len(parts)), f"Only {' and '.join(values)} has {name}: give it in all parts or in none."
+        )
+        if values:
+            arrays[name] = torch.cat(list(values.values()))
     return from_arrays({**arrays, **splits})
 
 

@@ -45,6 +45,7 @@ class Window:
             "pos": capacity.nodes,
             "node_split": capacity.nodes,
             "edge_attr": capacity.edges,
+            "edge_weight": capacity.edges,
             "y": capacity.nodes if data.node_targets else capacity.graphs,
         }
         buffers = {

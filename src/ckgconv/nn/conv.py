@@ -14,22 +14,20 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from ckgconv.checks import check_choice, check_shape, check_whole, require
-from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.checks import check_choice, check_whole, require
+from ckgconv.graphs import SOURCE_TO_TARGET, Flow, GraphBatch, Pairs
 from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
-from ckgconv.nn.coordinates import check_injection, rescaled
-from ckgconv.nn.degree import DegreeInjection, DegreeScaler
-from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
-from ckgconv.nn.kinds import kinds_of_pairs
+from ckgconv.nn.degree import DegreeScaler
+from ckgconv.nn.kernel import Constraint, Kernel, KernelValues
 from ckgconv.nn.layer_input import LayerInput, checked
-from ckgconv.nn.norm import NormName, WeightedBatchNorm
-from ckgconv.nn.stem import Edges, PairStem
+from ckgconv.nn.layer_kernel import GivenKernel, MLPKernel
+from ckgconv.nn.norm import NormName
+from ckgconv.nn.stem import PairStem
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
-from ckgconv.ops.precision import HALVES, wide_dtype, without_autocast
+from ckgconv.ops.precision import wide_dtype
 from ckgconv.pairs import Encoding, Support, collate
 from ckgconv.registry import nearest
 
-BATCH_NORMS = (nn.modules.batchnorm._BatchNorm, WeightedBatchNorm)
 DegreeScalerName = Literal["output", "coordinates", "none"]
 
 
@@ -77,6 +75,7 @@ class ConvOptions(TypedDict, total=False):
     degree_scaler: DegreeScalerName
     groups: int | None
     heads: int | None
+    flow: Flow
 
 
 DEFAULTS = ConvOptions(
@@ -89,6 +88,7 @@ DEFAULTS = ConvOptions(
     degree_scaler="output",
     groups=None,
     heads=None,
+    flow=SOURCE_TO_TARGET,
 )
 MLP_OPTIONS = ("kernel_blocks", "kernel_width", "kernel_norm", "kernel_dropout", "mlp_dropout", "constraint")
 
@@ -114,6 +114,7 @@ class CKGConv(nn.Module):
         degree_scaler: "output" (Eq. 7), "coordinates" (Eq. 8) or "none".
         groups: grouped instead of depthwise-separable convolution, with full mixing inside each group.
         heads: multi-head convolution, one coefficient per pair and head.
+        flow: "source_to_target", a node receives along its incoming edges as in PyG, or "target_to_source".
 
     Shapes: x [N, in_channels] → [N, out_channels].
 
@@ -146,7 +147,7 @@ class CKGConv(nn.Module):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.edge_dim = edge_dim
-        self.encoding = Encoding(pe, steps, 0, support)
+        self.encoding = Encoding(pe, steps, 0, support, chosen["flow"])
         channels = channel_rule(in_channels, out_channels, chosen["groups"], chosen["heads"])
         self.convolution = KernelConvolution(channels, out_channels, chosen["degree_scaler"] == "output")
         inject = chosen["degree_scaler"] == "coordinates"
@@ -195,7 +196,7 @@ class CKGConv(nn.Module):
     ) -> Tensor:
         """Args:
         x: [N, in_channels].
-        edge_index: [2, E]; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
+        edge_index: [2, E], sources above targets; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
         pairs: precomputed support with its coordinates (`ckgconv.pairs`), instead of the layer's own.
         """
         graph_batch = self.prepare(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
@@ -215,91 +216,6 @@ class CKGConv(nn.Module):
         return (
             f"{self.in_channels} → {self.out_channels}, pe={encoding.name!r}, steps={encoding.steps}, "
             f"support={encoding.support!r}"
-        )
-
-
-class MLPKernel(nn.Module):
-    """Stem and MLP kernel of a single layer: `GraphBatch` → `KernelValues`."""
-
-    def __init__(self, stem: PairStem, mlp: Kernel, edge_dim: int | None) -> None:
-        super().__init__()
-        self.edge_encoder = None if edge_dim is None else nn.Linear(edge_dim, stem.norm.channels)
-        self.stem = stem
-        self.mlp = mlp
-
-    def reset_parameters(self) -> None:
-        if self.edge_encoder is not None:
-            self.edge_encoder.reset_parameters()
-        self.stem.reset_parameters()
-        self.mlp.reset_parameters()
-
-    def forward(self, batch: GraphBatch) -> KernelValues:
-        kinds = None
-        if self.mlp.treats_equal_rows_equally:
-            kinds = kinds_of_pairs(batch, self.stem.encoder.reads(batch.pairs, batch.degree))
-        batch = batch if kinds is None else kinds.batch
-        with without_autocast(batch.degree):
-            pair_features = self.stem(batch.pairs, batch.degree, self._edges(batch))
-        (values,) = self.mlp(pair_features, batch.pairs, kinds)
-        return values
-
-    def _edges(self, batch: GraphBatch) -> Edges | None:
-        if self.edge_encoder is None or batch.edge_features is None:
-            return None
-        attributes = batch.edge_features.to(self.edge_encoder.weight.dtype)
-        return Edges(batch.edge_row, self.edge_encoder(attributes))
-
-
-class GivenKernel(nn.Module):
-    """A user's module on the rescaled coordinates, edge attributes concatenated: `GraphBatch` → `KernelValues`."""
-
-    def __init__(self, module: nn.Module, encoding: Encoding, channels: int, inject_degree: bool) -> None:
-        super().__init__()
-        check_injection(encoding, inject_degree)
-        self.channels = channels
-        self.couples_rows = any(isinstance(part, BATCH_NORMS) for part in module.modules())
-        if encoding.support == "sparse_global":
-            self._check_row_by_row()
-        self.rescales = encoding.coordinate.rescaled
-        self.injection = DegreeInjection(encoding.channels) if inject_degree else None
-        self.module = module
-
-    def reset_parameters(self) -> None:
-        if self.injection is not None:
-            self.injection.reset_parameters()
-        for part in self.module.modules():
-            reset = getattr(part, "reset_parameters", None)
-            if callable(reset):
-                reset()
-
-    def forward(self, batch: GraphBatch) -> KernelValues:
-        pairs = batch.pairs
-        if pairs.has_zero_rows:
-            self._check_row_by_row()
-        coordinates = rescaled(pairs) if self.rescales else pairs.coordinates.to(batch.degree.dtype)
-        coordinates = coordinates.view(coordinates.shape[0], -1)
-        if self.injection is not None:
-            coordinates = self.injection(coordinates, batch.degree, pairs)
-        if batch.edge_features is not None:
-            attributes = coordinates.new_zeros(coordinates.shape[0], batch.edge_features.shape[1])
-            attributes = attributes.index_add(0, batch.edge_row, batch.edge_features)
-            coordinates = torch.cat([coordinates, attributes], dim=-1)
-        psi = self.module(self._in_its_precision(coordinates))
-        rows = coordinates.shape[0]
-        check_shape("The kernel's result", psi, (rows, self.channels), "return one row per pair, kernel_channels wide.")
-        return split_rows(psi, pairs)
-
-    def _in_its_precision(self, coordinates: Tensor) -> Tensor:
-        """Coordinates are at least float32: rounded where the module has 16-bit parameters."""
-        parameter = next(self.module.parameters(), None)
-        halves = parameter is not None and parameter.dtype in HALVES
-        return coordinates.to(parameter.dtype) if parameter is not None and halves else coordinates
-
-    def _check_row_by_row(self) -> None:
-        require(
-            not self.couples_rows,
-            "The given kernel uses batch statistics, which a zero row of a sparse global support would distort: "
-            "use support 'global', or a kernel that treats each pair separately.",
         )
 
 

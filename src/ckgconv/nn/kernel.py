@@ -92,10 +92,12 @@ class Kernel(nn.Module):
 
     def forward(self, pair_features: Tensor, pairs: Pairs, kinds: Kinds | None = None) -> Iterable[KernelValues]:
         """`kinds`: rows and pairs are one of each kind, the results are of every pair."""
-        layers = (self.layer(pair_features, pairs, layer) for layer in range(self.layers))
-        if kinds is None:
-            return tuple(self.constrain(psi, pairs) for psi in layers)
-        return tuple(self.constrain(kinds.spread(psi), kinds.pairs) for psi in layers)
+        return tuple(self.of_layer(pair_features, pairs, layer, kinds) for layer in range(self.layers))
+
+    def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int, kinds: Kinds | None = None) -> KernelValues:
+        """ψ of one layer."""
+        psi = self.layer(pair_features, pairs, layer)
+        return self.constrain(psi, pairs) if kinds is None else self.constrain(kinds.spread(psi), kinds.pairs)
 
     def layer(self, x: Tensor, pairs: Pairs, layer: int) -> Tensor:
         """ψ [R, C] of one layer on pair features [R, D], before its constraint."""
@@ -139,7 +141,11 @@ class GivenKernels(nn.Module):
                 reset()
 
     def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
-        return tuple(split_rows(layer(pair_features), pairs) for layer in self.layers)
+        return tuple(self.of_layer(pair_features, pairs, layer) for layer in range(len(self.layers)))
+
+    def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int) -> KernelValues:
+        """ψ of one layer."""
+        return split_rows(self.layers[layer](pair_features), pairs)
 
 
 class KernelBlock(nn.Module):

@@ -30,7 +30,7 @@ def checked(given: LayerInput, in_channels: int, edge_dim: int | None, dtype: to
     """The input of a layer with parameters of a dtype; attributes become [E, edge_dim], at least float32."""
     x, edge_index, edge_attr = given.x, given.edge_index, given.edge_attr
     check_shape("x", x, (None, in_channels), "give in_channels features per node.")
-    check_shape("edge_index", edge_index, (2, None), "give edges as two rows, receivers above senders.")
+    check_shape("edge_index", edge_index, (2, None), "give edges as two rows, sources above targets.")
     if readable(x):
         check_finite("x", x)
     if not autocast_converts(x, dtype):

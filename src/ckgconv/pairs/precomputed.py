@@ -5,7 +5,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ckgconv.checks import check_finite, check_index, check_shape, require
-from ckgconv.graphs import Coordinates, PackedGraphs, Pairs
+from ckgconv.graphs import Coordinates, PackedGraphs, Pairs, ends
 from ckgconv.pairs.encode import Encoding
 from ckgconv.pe import UNREACHABLE
 
@@ -20,7 +20,7 @@ def precomputed(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: tor
     _check_source(getattr(data, "pair_source", None), encoding)
     check_shape("pair_index", index, (2, None), "keep it as the transform wrote it.")
     check_index("pair_index", index, graphs.num_nodes, "node numbers")
-    receiver, sender = index
+    receiver, sender = ends(index, encoding.flow)
     keys = receiver * graphs.num_nodes + sender
     require(
         bool((keys.diff() > 0).all()) and bool((graphs.node_graph[receiver] == graphs.node_graph[sender]).all()),
@@ -90,5 +90,5 @@ def _check_source(source: str | list[str] | None, encoding: Encoding) -> None:
     require(
         not wrong,
         f"The data was precomputed as {''.join(wrong[:1])!r}, the model reads {encoding.source!r}: precompute with the "
-        f"model's encoding and steps.",
+        f"model's encoding, steps and flow.",
     )

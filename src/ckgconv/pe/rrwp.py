@@ -4,7 +4,8 @@
 
 Legend: N nodes, P pairs, C channels. Defined for every graph:
 
-- directed: M is out-degree normalised and P_ij follows walks from i to j;
+- directed: a walk from i steps to the senders of i, against its incoming edges where the target receives; M is
+  normalised by the number of senders;
 - weighted: A holds the weights, rows of M still sum to one;
 - isolated nodes and single nodes: I alone, rows of M are zero;
 - disconnected: zero between components;

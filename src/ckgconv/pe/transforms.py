@@ -2,19 +2,19 @@
 
 Each writes tensors whose names PyG's `Batch` concatenates and renumbers by itself:
 
-    pair_index [2, P]      receivers above senders
+    pair_index [2, P]      sources above targets, as `edge_index`
     pair_encoding [P, C]   coordinates of each pair ([P] int64 for SPD)
     node_encoding [N, K]   return probabilities, the node part
-    pair_source            which encoding it is, so that a network can refuse any other
+    pair_source            which encoding and which flow it is, so that a network can refuse any other
 
-A model uses them where they are present instead of computing its own.
+A model uses them where they are present instead of computing its own. Each takes `flow`, which end of an edge receives,
+as the model that reads the result.
 """
 
-import torch
 from torch_geometric.data import Data
 from torch_geometric.transforms import BaseTransform
 
-from ckgconv.graphs import Coordinates, PackedGraphs, pack
+from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, index_of, pack
 from ckgconv.pe.distances import rd, spd
 from ckgconv.pe.heat import HEAT, heat
 from ckgconv.pe.layout import LARGEST_PADDED
@@ -25,17 +25,18 @@ from ckgconv.pe.rwse import pair_rwse, rwse, sparse_rwse
 class AddRRWP(BaseTransform):  # type: ignore[misc]
     """Relative random-walk probabilities of every pair, and their diagonal."""
 
-    def __init__(self, steps: int, counting: Counting = "published") -> None:
+    def __init__(self, steps: int, counting: Counting = "published", flow: Flow = SOURCE_TO_TARGET) -> None:
         self.steps = steps
         self.counting = counting
+        self.flow = flow
 
     def encode(self, graphs: PackedGraphs) -> Coordinates:
         return rrwp(graphs, self.steps, self.counting)
 
     def forward(self, data: Data) -> Data:
-        coordinates = self.encode(packed(data))
+        coordinates = self.encode(packed(data, self.flow))
         data.node_encoding = diagonal(coordinates, self.counting)
-        return write(data, coordinates, f"rrwp {self.steps} {self.counting}")
+        return write(data, coordinates, f"rrwp {self.steps} {self.counting}", self.flow)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(steps={self.steps}, counting={self.counting!r})"
@@ -51,13 +52,14 @@ class AddSparseRRWP(AddRRWP):
 class AddHeat(BaseTransform):  # type: ignore[misc]
     """Heat kernel of every pair at `steps` times, and its diagonal."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, flow: Flow = SOURCE_TO_TARGET) -> None:
         self.steps = steps
+        self.flow = flow
 
     def forward(self, data: Data) -> Data:
-        coordinates = heat(packed(data), self.steps)
+        coordinates = heat(packed(data, self.flow), self.steps)
         data.node_encoding = HEAT.diagonal(coordinates)
-        return write(data, coordinates, f"heat {self.steps}")
+        return write(data, coordinates, f"heat {self.steps}", self.flow)
 
     def __repr__(self) -> str:
         return f"AddHeat(steps={self.steps})"
@@ -66,12 +68,13 @@ class AddHeat(BaseTransform):  # type: ignore[misc]
 class AddRWSE(BaseTransform):  # type: ignore[misc]
     """Return probabilities of each node; the node part that goes with SPD, RD and pair-RWSE."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, flow: Flow = SOURCE_TO_TARGET) -> None:
         self.steps = steps
+        self.flow = flow
 
     def forward(self, data: Data) -> Data:
-        graphs = packed(data)
-        walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
+        graphs = packed(data, self.flow)
+        walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse
         data.node_encoding = walk(graphs, self.steps)
         return data
 
@@ -82,11 +85,12 @@ class AddRWSE(BaseTransform):  # type: ignore[misc]
 class AddPairRWSE(BaseTransform):  # type: ignore[misc]
     """Return probabilities of both nodes of a pair."""
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, flow: Flow = SOURCE_TO_TARGET) -> None:
         self.steps = steps
+        self.flow = flow
 
     def forward(self, data: Data) -> Data:
-        return write(data, pair_rwse(packed(data), self.steps), f"pair_rwse {self.steps}")
+        return write(data, pair_rwse(packed(data, self.flow), self.steps), f"pair_rwse {self.steps}", self.flow)
 
     def __repr__(self) -> str:
         return f"AddPairRWSE(steps={self.steps})"
@@ -95,11 +99,12 @@ class AddPairRWSE(BaseTransform):  # type: ignore[misc]
 class AddSPD(BaseTransform):  # type: ignore[misc]
     """Shortest-path distance in hops."""
 
-    def __init__(self, max_distance: int) -> None:
+    def __init__(self, max_distance: int, flow: Flow = SOURCE_TO_TARGET) -> None:
         self.max_distance = max_distance
+        self.flow = flow
 
     def forward(self, data: Data) -> Data:
-        return write(data, spd(packed(data), self.max_distance), f"spd {self.max_distance}")
+        return write(data, spd(packed(data, self.flow), self.max_distance), f"spd {self.max_distance}", self.flow)
 
     def __repr__(self) -> str:
         return f"AddSPD(max_distance={self.max_distance})"
@@ -108,21 +113,24 @@ class AddSPD(BaseTransform):  # type: ignore[misc]
 class AddRD(BaseTransform):  # type: ignore[misc]
     """Resistance distance."""
 
+    def __init__(self, flow: Flow = SOURCE_TO_TARGET) -> None:
+        self.flow = flow
+
     def forward(self, data: Data) -> Data:
-        return write(data, rd(packed(data)), "rd")
+        return write(data, rd(packed(data, self.flow)), "rd", self.flow)
 
     def __repr__(self) -> str:
         return "AddRD()"
 
 
-def packed(data: Data) -> PackedGraphs:
+def packed(data: Data, flow: Flow) -> PackedGraphs:
     """The graphs of a PyG `Data` or `Batch`, checked."""
     batch = getattr(data, "batch", None)
-    return pack(data.edge_index, batch, getattr(data, "edge_weight", None), data.num_nodes)
+    return pack(data.edge_index, batch, getattr(data, "edge_weight", None), data.num_nodes, flow)
 
 
-def write(data: Data, coordinates: Coordinates, source: str) -> Data:
-    data.pair_index = torch.stack([coordinates.receiver, coordinates.sender])
+def write(data: Data, coordinates: Coordinates, source: str, flow: Flow) -> Data:
+    data.pair_index = index_of(coordinates.receiver, coordinates.sender, flow)
     data.pair_encoding = coordinates.values
-    data.pair_source = source
+    data.pair_source = f"{source} {flow}"
     return data

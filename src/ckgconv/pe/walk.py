@@ -1,7 +1,7 @@
 """The random walk M = D⁻¹A (Section 3.2.1).
 
-M_ij is the probability that a walk at i steps to j. The receiver's degree normalises, so rows sum to one; rows of
-nodes without outgoing weight are zero. Directed graphs: D is the out-degree. Weighted graphs: A holds the weights.
+M_ij is the probability that a walk at i steps to j, one of the senders of i. The receiver's degree normalises, so rows
+sum to one; rows of nodes without a sender are zero. Weighted graphs: A holds the weights.
 """
 
 from collections.abc import Iterator

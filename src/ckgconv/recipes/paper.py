@@ -51,6 +51,8 @@ def mnist() -> Recipe:
             head=HeadRecipe("normalised", "mean", layers=2, outputs=10),
             kernel=KernelRecipe(dropout=0.5, mlp_dropout=0.2),
             steps=18,
+            # Edges of superpixels lead from each node to its 8 nearest: a node receives from those.
+            flow="target_to_source",
             position_channels=2,
         ),
         training=TrainingRecipe("cross_entropy", "accuracy", epochs=200, warmup_epochs=5, batch_size=16),
@@ -71,6 +73,8 @@ def cifar10() -> Recipe:
             head=HeadRecipe("normalised", "mean", layers=2, outputs=10),
             kernel=KernelRecipe(dropout=0.5, mlp_dropout=0.1),
             steps=18,
+            # Edges of superpixels lead from each node to its 8 nearest: a node receives from those.
+            flow="target_to_source",
             position_channels=2,
         ),
         training=TrainingRecipe("cross_entropy", "accuracy", epochs=200, warmup_epochs=5, batch_size=16),

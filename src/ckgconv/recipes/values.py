@@ -2,8 +2,8 @@
 
 model.width=32      what `--set` takes: the path of a field, and its value
 
-The fields of the group `model` are those of its `kind`; files without a kind, which earlier versions wrote, describe a
-CKGCN.
+The fields of the group `model` are those of its `kind`. Files of earlier versions keep their meaning: without a kind
+they describe a CKGCN, and without a flow the source of an edge receives.
 """
 
 import json
@@ -32,7 +32,7 @@ def from_json(text: str, where: str) -> Recipe:
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise InputError(f"{where} is not JSON ({error}): give a recipe.json that a run has written.") from error
-    read: Recipe = convert(values, Recipe, where, {ModelRecipe: _model_recipe(values)})
+    read: Recipe = convert(_with_flow(values), Recipe, where, {ModelRecipe: _model_recipe(values)})
     return read
 
 
@@ -60,6 +60,14 @@ def _model_recipe(values: Any) -> type[ModelRecipe]:
     model = values.get("model") if isinstance(values, Mapping) else None
     kind = model.get("kind", CKGCNRecipe.kind) if isinstance(model, Mapping) else CKGCNRecipe.kind
     return MODELS[str(kind)].Recipe
+
+
+def _with_flow(values: Any) -> Any:
+    """The values of a file, with the flow that files without one were written for."""
+    model = values.get("model") if isinstance(values, Mapping) else None
+    if not isinstance(model, Mapping) or "flow" in model:
+        return values
+    return {**values, "model": {**model, "flow": "target_to_source"}}
 
 
 def _changed(part: Any, path: list[str], value: Any, whole: str) -> Any:

@@ -36,7 +36,7 @@ def test_members(sizes, numbers):
     (*pointers, ends), chosen = random_store(sizes), torch.tensor(numbers).repeat_interleave(2)[::2]
     # Padding reads the first edge of the store, which may name a node that the last graph does not have.
     ends[:, :1] = max(sizes[0] - 1, 0)
-    store = (*pointers, ends.t().contiguous().t())
+    both = ends.t().contiguous().t()  # with a stride
     taken = [sizes[number] for number in numbers if number >= 0]
     capacity = Capacity(
         graphs=len(numbers),
@@ -45,8 +45,9 @@ def test_members(sizes, numbers):
         edges=3 * sum(taken) + 2,
         largest=max(sizes),
     )
-    expected = naive.members(*store, chosen, capacity, torch.float32)
-    found = fused.members(*(value.to(DEVICE) for value in store), chosen.to(DEVICE), capacity)
+    expected = naive.members(*pointers, (both[1], both[0]), chosen, capacity, torch.float32)
+    there = both.to(DEVICE)
+    found = fused.members(*(value.to(DEVICE) for value in pointers), (there[1], there[0]), chosen.to(DEVICE), capacity)
     for name, mine, theirs in zip(expected._fields, found, expected, strict=True):
         if name == "nodes":
             for part, other, wanted in zip(theirs._fields, mine, theirs, strict=True):

@@ -22,7 +22,7 @@ from ckgconv.backends.cuda.assembly import Capacity, Members, members
 from ckgconv.backends.cuda.assembly.naive import Ragged, ragged
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.backends.cuda.walk import walk_coordinates
-from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.graphs import GraphBatch, Pairs, ends
 from ckgconv.pairs.encode import Encoding
 
 
@@ -54,6 +54,7 @@ class StoredPairs:
     coordinates: Tensor  # [P, C], or [P] for the shortest-path distance
     edge_row: Tensor  # [E] row of each edge among those of its graph
     node_encoding: Tensor  # [N, K]
+    degree: Tensor  # [N]
 
 
 def store_pairs(batches: Iterable[GraphBatch]) -> StoredPairs:
@@ -83,6 +84,7 @@ def _stored_part(batch: GraphBatch) -> tuple[Tensor, ...]:
         values,
         edge_row,
         batch.node_encoding,
+        batch.degree,
     )
 
 
@@ -101,14 +103,15 @@ def padded_batch(
     """
     if stored is None:
         like = torch.empty(0, dtype=dtype, device=numbers.device)
-        found = members(store.node_ptr, store.edge_ptr, store.edge_index, numbers, capacity, like)
+        both = ends(store.edge_index, encoding.flow)
+        found = members(store.node_ptr, store.edge_ptr, both, numbers, capacity, like)
         nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
         schedule.wait_for_prefetch()  # the launch of the walks occupies much of the device
         pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)
     else:
         nodes = ragged(store.node_ptr, numbers, capacity.nodes)
         edges = ragged(store.edge_ptr, numbers, capacity.edges)
-        edge, degree = edges.row, _degree(store, nodes, edges, capacity, dtype)
+        edge, degree = edges.row, stored.degree[nodes.row].to(dtype) * nodes.real
         pairs, edge_row = _gathered(stored, nodes, edges, numbers, capacity, dtype)
         if encoding.support == "sparse_global":
             pairs = _with_zero_rows(pairs, stored, nodes, numbers)
@@ -154,14 +157,6 @@ def _walked(found: Members, capacity: Capacity, steps: int, dtype: torch.dtype) 
         sender_receiver=found.sender,
     )
     return _with_rescaled(pairs), walks[found.diagonal][:, 1:].contiguous()
-
-
-def _degree(store: GraphStore, nodes: Ragged, edges: Ragged, capacity: Capacity, dtype: torch.dtype) -> Tensor:
-    receiver = store.edge_index[0, edges.row].long()
-    owner = edges.owner.clamp(max=capacity.graphs - 1)
-    zeros = torch.zeros(capacity.nodes, dtype=dtype, device=receiver.device)
-    place = torch.where(edges.real, nodes.start[owner] + receiver, capacity.nodes - 1)
-    return zeros.index_add(0, place, edges.real.to(dtype))
 
 
 def _with_rescaled(pairs: Pairs) -> Pairs:

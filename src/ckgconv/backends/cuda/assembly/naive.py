@@ -76,20 +76,25 @@ def ragged(pointers: Tensor, numbers: Tensor, capacity: int) -> Ragged:
 
 
 def members(
-    node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity, dtype: torch.dtype
+    node_ptr: Tensor,
+    edge_ptr: Tensor,
+    ends: tuple[Tensor, Tensor],
+    numbers: Tensor,
+    capacity: Capacity,
+    dtype: torch.dtype,
 ) -> Members:
     """The members of a batch of the graphs with the given numbers [G] and all their pairs; -1 is a graph without nodes.
 
     Args:
         node_ptr, edge_ptr: [· + 1] where each graph of the store begins.
-        edge_index: [2, ·] integers, local to each graph.
+        ends: receivers and senders [·] of the edges of the store, integers local to each graph.
     """
     nodes, edges = ragged(node_ptr, numbers, capacity.nodes), ragged(edge_ptr, numbers, capacity.edges)
     sizes = nodes.start.diff()
     pair_stop = (sizes**2).cumsum(0)
     pair_start = pair_stop - sizes**2
     last = capacity.graphs - 1
-    i, j = edge_index[:, edges.row].long()
+    i, j = (end[edges.row].long() for end in ends)
     graph, weight = edges.owner.clamp(max=last), edges.real.to(dtype)
     matrix = weight.new_zeros(capacity.graphs * capacity.largest**2)
     # Sums of ones are exact in any order.

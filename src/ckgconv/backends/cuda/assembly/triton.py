@@ -78,8 +78,8 @@ def place_nodes(
 
 @triton.jit
 def place_edges(
-    node_ptr, edge_ptr, edge_index, end_stride, edge_stride, numbers, graphs, edge, edge_row, edge_node, cell,
-    degree, edges, pairs, largest, ROWS: tl.constexpr, GRAPHS: tl.constexpr,
+    node_ptr, edge_ptr, receiver, sender, stride, numbers, graphs, edge, edge_row, edge_node, cell, degree,
+    edges, pairs, largest, ROWS: tl.constexpr, GRAPHS: tl.constexpr,
 ):  # fmt: skip
     first, count = extents(edge_ptr, numbers, graphs, GRAPHS)
     _, size = extents(node_ptr, numbers, graphs, GRAPHS)
@@ -88,9 +88,8 @@ def place_edges(
     mine = owners(row, start, count)
     there, inside = row < tl.sum(count, axis=0), row < edges
     number = tl.where(there, chosen(mine, first) + row - chosen(mine, start), 0)
-    ends = edge_index + number * edge_stride
-    i = tl.load(ends, mask=there & inside, other=0).to(tl.int32)
-    j = tl.load(ends + end_stride, mask=there & inside, other=0).to(tl.int32)
+    i = tl.load(receiver + number * stride, mask=there & inside, other=0).to(tl.int32)
+    j = tl.load(sender + number * stride, mask=there & inside, other=0).to(tl.int32)
     pair = chosen(mine, before(size * size)) + i * chosen(mine, size) + j
     node = chosen(mine, before(size)) + i
     corner = (chosen(mine, tl.arange(0, GRAPHS)) * largest + i).to(tl.int64) * largest + j
@@ -131,7 +130,9 @@ def place_pairs(
     tl.store(row_weight + row, there.to(tl.float32), mask=inside)
 
 
-def members(node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity) -> Members:
+def members(
+    node_ptr: Tensor, edge_ptr: Tensor, ends: tuple[Tensor, Tensor], numbers: Tensor, capacity: Capacity
+) -> Members:
     """See `naive`; floating values are float32."""
     numbers = numbers.contiguous()
     found = _allocated(capacity, numbers.device)
@@ -141,7 +142,7 @@ def members(node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Ten
         node_ptr, numbers, graphs, *found.nodes[:3], found.nodes.real.view(torch.uint8), found.sizes,
         found.pair_start, found.filled, found.rowptr, found.support_size, found.diagonal, nodes, pairs, **tile,
     )  # fmt: skip
-    _place_edges(node_ptr, edge_ptr, edge_index, numbers, capacity, found)
+    _place_edges(node_ptr, edge_ptr, ends, numbers, capacity, found)
     place_pairs[(-(-pairs // PAIR_ROWS),)](
         node_ptr, numbers, graphs, found.receiver, found.sender, found.transposed, found.row_weight, nodes, pairs,
         **{**tile, "ROWS": PAIR_ROWS},
@@ -150,14 +151,19 @@ def members(node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Ten
 
 
 def _place_edges(
-    node_ptr: Tensor, edge_ptr: Tensor, edge_index: Tensor, numbers: Tensor, capacity: Capacity, found: Members
+    node_ptr: Tensor,
+    edge_ptr: Tensor,
+    ends: tuple[Tensor, Tensor],
+    numbers: Tensor,
+    capacity: Capacity,
+    found: Members,
 ) -> None:
     """Edges, degrees and the steps of walks."""
     edges = capacity.edges
     edge_node, cell = torch.empty_like(found.edge), torch.empty_like(found.edge)
     place_edges[(-(-edges // ROWS),)](
-        node_ptr, edge_ptr, edge_index, *edge_index.stride(), numbers, capacity.graphs, found.edge, found.edge_row,
-        edge_node, cell, found.degree, edges, capacity.pairs, capacity.largest, ROWS=ROWS,
+        node_ptr, edge_ptr, *ends, ends[0].stride(0), numbers, capacity.graphs, found.edge, found.edge_row, edge_node,
+        cell, found.degree, edges, capacity.pairs, capacity.largest, ROWS=ROWS,
         GRAPHS=power_of_two(capacity.graphs),
     )  # fmt: skip
     fill_matrix[(-(-edges // ROWS),)](cell, edge_node, found.degree, found.matrix, edges, ROWS=ROWS)
