@@ -20,7 +20,7 @@ import torch
 from ckgconv.checks import InputError, require
 from ckgconv.data import sbm
 from ckgconv.data.folds import check_folds, folded
-from ckgconv.data.official import download
+from ckgconv.data.official import download, mutag
 from ckgconv.data.packed import PackedDataset, from_arrays, join, load_packed, read_arrays, save_packed
 from ckgconv.data.superpixels import NEIGHBOURS, superpixel_edges
 from ckgconv.data.tables import load_table
@@ -57,6 +57,7 @@ OURS: dict[str, Entry] = {
     "cora": Entry("cora.npz", "7 classes per node of one graph, accuracy"),
     "minesweeper": Entry("minesweeper.npz", "mine or not per node of one graph, AUROC, ten splits"),
     "chameleon-directed": Entry("chameleon_directed.npz", "5 classes per node of one graph, accuracy, ten splits"),
+    "mutag": Entry("mutag.npz", "2 classes per graph, accuracy over folds", load=mutag),
     "peptides-func": Entry("peptides_func.npz", "10 labels per graph, average precision"),
     "peptides-struct": Entry("peptides_struct.npz", "11 values per graph, MAE"),
 }
