@@ -38,6 +38,7 @@ from ckgconv.engine.resume import (
 )
 from ckgconv.engine.run_data import GivenData, check_data, no_data, opened_data, training_data
 from ckgconv.engine.setup import make_fabric, seed_epoch
+from ckgconv.engine.step_memory import check_training_memory
 from ckgconv.engine.tensorboard import TensorBoard
 from ckgconv.engine.watcher import Silence, Watcher
 from ckgconv.engine.window import fits
@@ -188,6 +189,7 @@ def _check_settings(recipe: Recipe, seed: int) -> None:
 
 def _try_one_graph(learner: Learner) -> None:
     """Refuse what the model cannot read before anything is written: attributes, coordinates, support."""
+    check_training_memory(learner)
     first_sample(learner)
 
 
