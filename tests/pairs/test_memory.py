@@ -53,7 +53,7 @@ def test_several_graphs_are_counted_graph_by_graph(free):
         Encoding("rrwp", 4, 4, "global").coordinates(graphs, torch.float32)
     with pytest.raises(InputError, match=r"free: choose fewer steps, or smaller batches\."):
         Encoding("rrwp", 4, 4, 2).coordinates(graphs, torch.float32)
-    assert len(asked) == 2
+    assert len(asked) == 4  # each twice: what nothing refers to is returned to the system before a refusal
 
 
 def test_what_is_needed_is_what_the_sentence_says(free):
@@ -90,3 +90,19 @@ def test_free_memory_of_this_machine(monkeypatch):
 def test_free_memory_of_a_gpu():
     device = torch.device("cuda")
     assert 0 < memory.free_bytes(device) <= torch.cuda.get_device_properties(device).total_memory
+
+
+def test_a_process_returns_freed_pages_before_anything_is_refused(monkeypatch):
+    reported = iter([5, 50])
+    monkeypatch.setattr(memory, "free_bytes", lambda device: next(reported))
+    assert memory.freed_bytes(torch.device("cpu"), 40) == 50
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 7)
+    assert memory.freed_bytes(torch.device("cpu"), 7) == 7
+
+
+def test_pairs_are_counted_where_they_may_matter():
+    x, batch = torch.zeros(3_000, 1), torch.arange(3).repeat_interleave(1_000)
+    assert memory.count_all_pairs(x, batch) == 3 * 1_000**2
+    assert memory.count_all_pairs(x, None) == 3_000**2
+    assert memory.count_all_pairs(x[:20], torch.arange(20)) == 400  # a bound will do
+    assert memory.count_all_pairs(torch.tensor(1.0), None) == 0

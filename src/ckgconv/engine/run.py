@@ -32,6 +32,7 @@ from ckgconv.engine.resume import CheckpointBudget, check_folder, restore, save_
 from ckgconv.engine.run_data import GivenData, check_data, training_data
 from ckgconv.engine.schedule import make_schedule
 from ckgconv.engine.setup import make_fabric, seed_epoch
+from ckgconv.engine.step_memory import check_training_memory
 from ckgconv.engine.tensorboard import TensorBoard
 from ckgconv.engine.watcher import Silence, Watcher
 from ckgconv.engine.window import fits
@@ -165,6 +166,7 @@ def _try_one_graph(learner: Learner) -> None:
     """Refuse what the model cannot read before anything is written: attributes, coordinates, support."""
     if isinstance(learner.model, OwnModel):
         learner.model.check(learner.batch(learner.data.train[:1]), learner.recipe)
+    check_training_memory(learner)
     first_sample(learner)
 
 

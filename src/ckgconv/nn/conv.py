@@ -23,6 +23,7 @@ from ckgconv.nn.layer_input import LayerInput, checked
 from ckgconv.nn.layer_kernel import GivenKernel, MLPKernel
 from ckgconv.nn.norm import NormName
 from ckgconv.nn.stem import PairStem
+from ckgconv.nn.step_memory import CountsSteps, RowSize
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
 from ckgconv.ops.precision import wide_dtype
 from ckgconv.pairs import Encoding, Support, collate
@@ -93,7 +94,7 @@ DEFAULTS = ConvOptions(
 MLP_OPTIONS = ("kernel_blocks", "kernel_width", "kernel_norm", "kernel_dropout", "mlp_dropout", "constraint")
 
 
-class CKGConv(nn.Module):
+class CKGConv(CountsSteps, nn.Module):
     """Continuous kernel graph convolution, for use like any PyG layer.
 
     Args:
@@ -199,10 +200,24 @@ class CKGConv(nn.Module):
         edge_index: [2, E], sources above targets; edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
         pairs: precomputed support with its coordinates (`ckgconv.pairs`), instead of the layer's own.
         """
-        graph_batch = self.prepare(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
+        graph_batch = self.prepare_step(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
         psi = self.kernel(graph_batch)
         degree = graph_batch.degree.to(self.convolution.projection.weight.dtype)
         return self.convolution(x, psi, graph_batch.pairs, degree)
+
+    @torch.compiler.disable
+    def prepare_step(self, given: LayerInput, pairs: Pairs | None = None) -> GraphBatch:
+        """`prepare`, where a step on the pairs fits into the memory of their device."""
+        if pairs is None:
+            self.check_all_pairs(Data(x=given.x, edge_index=given.edge_index, batch=given.batch))
+        graph_batch = self.prepare(given, pairs)
+        self.check_step(graph_batch.pairs.coordinates.shape[0], graph_batch.degree.device)
+        return graph_batch
+
+    def step_bytes(self, rows: int) -> int:
+        values = RowSize(self.encoding.channels, self.kernel.width, self.kernel.values_per_row())
+        parameters = sum(parameter.numel() for parameter in self.parameters())
+        return values.step_bytes(rows, parameters, self.convolution.projection.weight.dtype)
 
     @torch.compiler.disable
     def prepare(self, given: LayerInput, pairs: Pairs | None = None) -> GraphBatch:

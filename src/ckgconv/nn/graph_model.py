@@ -25,6 +25,7 @@ from ckgconv.checks import check_finite, check_floating, check_shape, require
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch
 from ckgconv.nn.encoders import AttributeEncoder, attribute_encoder
 from ckgconv.nn.head import Pool
+from ckgconv.nn.step_memory import CountsSteps
 from ckgconv.ops.precision import without_autocast
 from ckgconv.pairs import collate, encoding_of
 from ckgconv.recipe import ModelRecipe
@@ -32,7 +33,7 @@ from ckgconv.recipe import Recipe as NamedRecipe
 from ckgconv.recipe.values import check_recipe
 
 
-class GraphModel(nn.Module):
+class GraphModel(CountsSteps, nn.Module):
     """Base of all models.
 
     Args:
@@ -112,8 +113,16 @@ class GraphModel(nn.Module):
         data = data.batch if isinstance(data, Handed) else data
         if isinstance(data, LayeredBatch):
             return self.read_out(self.layered_states(data))
-        batch = data if isinstance(data, GraphBatch) else self.prepare(data)
+        batch = data if isinstance(data, GraphBatch) else self.prepare_step(data)
         return self.read_out(self.embed(batch))
+
+    @torch.compiler.disable
+    def prepare_step(self, data: Data) -> GraphBatch:
+        """`prepare`, where a step on the batch fits into the memory of its device."""
+        self.check_all_pairs(data)
+        batch = self.prepare(data)
+        self.check_step(batch.pairs.coordinates.shape[0], batch.degree.device)
+        return batch
 
     @torch.compiler.disable
     def prepare(self, data: Data) -> GraphBatch:

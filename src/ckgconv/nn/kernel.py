@@ -23,7 +23,7 @@ from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.kinds import Kinds
-from ckgconv.nn.norm import NormName, make_norm
+from ckgconv.nn.norm import NoNorm, NormName, make_norm
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import spread
 from ckgconv.ops.softmax import sparse_global_softmax, summing_softmax
@@ -99,6 +99,20 @@ class Kernel(nn.Module):
         psi = self.layer(pair_features, pairs, layer)
         return self.constrain(psi, pairs) if kinds is None else self.constrain(kinds.spread(psi), kinds.pairs)
 
+    def values_per_row(self) -> int:
+        """κ of `step_memory`: inputs of norms, activations and linear maps, ψ and masks; without gradients, ψ alone."""
+        if not torch.is_grad_enabled():
+            return self.layers * self.channels
+        stages, width = 2 * len(self.blocks), self.linear.weight.shape[-1]
+        inputs = 3 * stages + 1 if not isinstance(self.norm, NoNorm) else 2 * stages
+        return self.layers * (inputs * width + self.channels + self.mask_values())
+
+    def mask_values(self) -> int:
+        """Values in whose place a layer keeps its masks, of at least a byte per entry."""
+        masked = self.linear.weight.shape[-1] * sum(block.dropout > 0 for block in self.blocks)
+        masked += self.channels * (self.kernel_dropout > 0)
+        return masked // 4 if self.training else 0
+
     def layer(self, x: Tensor, pairs: Pairs, layer: int) -> Tensor:
         """ψ [R, C] of one layer on pair features [R, D], before its constraint."""
         for block in self.blocks:
@@ -139,6 +153,10 @@ class GivenKernels(nn.Module):
         for part in self.layers.modules():
             if part is not self.layers and callable(reset := getattr(part, "reset_parameters", None)):
                 reset()
+
+    def values_per_row(self) -> int:
+        """κ of `step_memory`: not counted, since it depends on the modules."""
+        return 0
 
     def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
         return tuple(self.of_layer(pair_features, pairs, layer) for layer in range(len(self.layers)))

@@ -29,6 +29,15 @@ class MLPKernel(nn.Module):
         self.stem = stem
         self.mlp = mlp
 
+    @property
+    def width(self) -> int:
+        """D, of the pair features."""
+        return self.stem.norm.channels
+
+    def values_per_row(self) -> int:
+        """κ of `step_memory`."""
+        return self.mlp.values_per_row()
+
     def reset_parameters(self) -> None:
         if self.edge_encoder is not None:
             self.edge_encoder.reset_parameters()
@@ -58,13 +67,17 @@ class GivenKernel(nn.Module):
     def __init__(self, module: nn.Module, encoding: Encoding, channels: int, inject_degree: bool) -> None:
         super().__init__()
         check_injection(encoding, inject_degree)
-        self.channels = channels
+        self.channels = self.width = channels
         self.couples_rows = any(isinstance(part, BATCH_NORMS) for part in module.modules())
         if encoding.support == "sparse_global":
             self._check_row_by_row()
         self.rescales = encoding.coordinate.rescaled
         self.injection = DegreeInjection(encoding.channels) if inject_degree else None
         self.module = module
+
+    def values_per_row(self) -> int:
+        """κ of `step_memory`: not counted, since it depends on the module."""
+        return 0
 
     def reset_parameters(self) -> None:
         if self.injection is not None:

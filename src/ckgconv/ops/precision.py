@@ -21,6 +21,11 @@ def autocast_converts(x: Tensor, dtype: torch.dtype) -> bool:
     return torch.is_autocast_enabled(x.device.type) and {x.dtype, dtype} <= {torch.float32, *HALVES}
 
 
+def autocast_is_on() -> bool:
+    """On any device."""
+    return torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+
+
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which values of another are summed."""
     return torch.float32 if dtype in HALVES else dtype

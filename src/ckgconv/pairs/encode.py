@@ -13,6 +13,7 @@ from typing import Literal, get_args
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from ckgconv.checks import check_choice, check_whole, require
 from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pairs
@@ -128,6 +129,18 @@ class Encoding:
         if isinstance(self.support, int):
             return hop_support(graphs, coordinates, self.support, dtype)
         return global_support(graphs, coordinates, dtype)
+
+    def stores_all(self, data: Data) -> bool:
+        """Whether the support of `data` is every pair."""
+        return self.support == "global" and getattr(data, "support_index", None) is None
+
+    @property
+    def fewer_pairs(self) -> str:
+        """What to do where a step on the pairs does not fit."""
+        if self.support == "global":
+            same = "support 'sparse_global' (the same numbers) or " if self.coordinate.sparse is not None else ""
+            return f"choose {same}a number of hops as support"
+        return "choose fewer steps" if self.support == "sparse_global" else "choose fewer hops"
 
     def _way_out(self) -> str:
         """What to do where all pairs do not fit."""

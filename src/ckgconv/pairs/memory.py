@@ -1,18 +1,23 @@
-"""Whether all pairs of a batch fit into the memory of its device, asked before any of them is formed.
+"""Whether the pairs of a batch fit into the memory of its device, asked before any of them is formed.
 
     bytes ≈ P (3 · 8 + 2 C s) + G n² m
 
 P pairs with three columns of indices and, while they are joined, two copies of C coordinates of s bytes; G padded
 matrices of n² cells with m bytes each: three copies of a walk M, or eight float64 matrices for distances and heat.
-This is what the coordinates alone need; a network that trains on them needs several times as much.
+This is what the coordinates alone need. A step on them needs several times as much, which a network counts
+(`nn.step_memory`) and `check_step_memory` compares with what is free.
 
 Legend: G graphs, N nodes, n nodes of the largest graph, P = Σ n_g² pairs, C coordinate channels.
 """
 
+import ctypes
+import gc
 import os
+import platform
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from ckgconv.checks import InputError
 from ckgconv.graphs import PackedGraphs
@@ -30,7 +35,7 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_ce
         return
     widest, pairs = torch.stack([graphs.sizes.max(), graphs.sizes.square().sum()]).tolist()
     needed = pairs * per_pair + count * widest**2 * per_cell
-    free = None if needed < SMALL else free_bytes(graphs.node_graph.device)
+    free = None if needed < SMALL else freed_bytes(graphs.node_graph.device, needed)
     if free is None or needed <= free:
         return
     which = f"a graph of {nodes:,} nodes" if count == 1 else f"{count} graphs of up to {widest:,} nodes"
@@ -39,6 +44,48 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_ce
         f"{graphs.node_graph.device} has {free / GIGABYTE:,.1f} GB free: {remedy}"
         + (", or smaller batches." if count > 1 else ".")
     )
+
+
+def check_step_memory(rows: int, needed: int, allowed: int, device: torch.device, remedy: str) -> int:
+    """Refuse a step that needs more than is free; returns the bytes of the largest step allowed so far.
+
+    Args:
+        rows: of pairs.
+        needed: bytes of the step.
+        allowed: bytes of the largest step allowed before, which the process may still hold, and uses again.
+        remedy: how to have fewer pairs.
+    """
+    if needed <= max(SMALL, allowed):
+        return allowed
+    free = freed_bytes(device, needed - allowed)
+    if free is None or needed <= free + allowed:
+        return needed
+    kind = "A step with gradients" if torch.is_grad_enabled() else "A step"
+    raise InputError(
+        f"{kind} on {rows:,} pairs needs about {needed / GIGABYTE:,.1f} GB; the device {device} has "
+        f"{(free + allowed) / GIGABYTE:,.1f} GB for it: {remedy}, a smaller width, or smaller batches where there are "
+        f"several graphs."
+    )
+
+
+def count_all_pairs(x: Tensor, batch: Tensor | None) -> int:
+    """Σ n² over the graphs of nodes x [N, …], or N² where that is too little to matter; nothing is checked yet."""
+    nodes = x.shape[0] if x.dim() else 0
+    # A step needs less than 10⁵ bytes for a pair.
+    if batch is None or nodes**2 < SMALL // 10**5:
+        return nodes**2
+    return int(torch.unique_consecutive(batch, return_counts=True)[1].square().sum())
+
+
+def freed_bytes(device: torch.device, needed: int) -> int | None:
+    """`free_bytes`, after a process that keeps the pages of freed tensors has returned them where they are needed."""
+    free = free_bytes(device)
+    if free is None or needed <= free:
+        return free
+    gc.collect()
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+    return free_bytes(device)
 
 
 def free_bytes(device: torch.device) -> int | None:

@@ -21,6 +21,9 @@ from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.derivatives import transformed
 from ckgconv.ops.distinct import distinct_rows, spread_rows
 
+# Of a step, shared by all layers: three of `kernel_mlp`, and two of the convolution while they exist.
+BUFFERS = 5
+
 
 class CPUKernel(Kernel):
     """`Kernel` by the passes of this package where they apply, else as it is."""
@@ -45,6 +48,15 @@ class CPUKernel(Kernel):
             return not torch.is_grad_enabled()
         alike = pairs.row_weight is None and pair_features.shape[0] > 1 and not several_processes()
         return alike and self.constraint == "none"
+
+    def values_per_row(self) -> int:
+        """κ of `nn.step_memory`: inputs of the stages but the first, ψ, masks, buffers; or ψ of one layer."""
+        if not has_batch_norms(self) or self.constraint != "none" or torch.is_grad_enabled() != self.training:
+            return super().values_per_row()
+        if not self.training:
+            return self.channels
+        width = self.linear.weight.shape[-1]
+        return self.layers * (2 * len(self.blocks) * width + self.channels + self.mask_values()) + BUFFERS * width
 
     def _trained(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
         stages, running = stages_of(self)

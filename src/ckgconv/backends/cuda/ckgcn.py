@@ -43,7 +43,7 @@ class FusedCKGCN(ScheduledModel, CKGCN):
     def forward(self, data: Data | GraphBatch | LayeredBatch | Handed, schedule: InOrder = IN_ORDER) -> Tensor:
         if isinstance(data, LayeredBatch | Handed):
             return super().forward(data)
-        batch = data if isinstance(data, GraphBatch) else self.prepare(data)
+        batch = data if isinstance(data, GraphBatch) else self.prepare_step(data)
         return self.read_out(self.embed(batch, schedule))
 
     def layer_states(self, layer: int, states: Tensor, batch: GraphBatch) -> Tensor:

@@ -36,6 +36,12 @@ class FusedKernel(Kernel):
         finish = split_rows if self.constraint == "none" else self.constrain
         return tuple(finish(psi, pairs) for psi in layers)
 
+    def values_per_row(self) -> int:
+        """κ of `nn.step_memory`: the inputs of the stages but the first, and ψ; masks are drawn again."""
+        if not torch.is_grad_enabled():
+            return super().values_per_row()
+        return self.layers * (2 * len(self.blocks) * self.linear.weight.shape[-1] + self.channels)
+
     def all_layers(
         self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, schedule: InOrder
     ) -> Tensor:

@@ -1,0 +1,69 @@
+"""What a step needs for its pairs, from their number: asked before any of them is formed.
+
+    with gradients      bytes = R [32 + s (κ + 4 D + 4 C)] + 3 s p
+    without             bytes = R [32 + s (κ + 2 D + 2 C)]
+
+κ values per row are those of the kernel (`Kernel.values_per_row`): what its layers keep for the backward pass, half as
+much under autocast, or ψ of the layers that exist at once. The rest is what stem and convolution keep, and temporary
+values; 32 bytes are indices, and 3 p the gradients and the two moments of AdamW.
+
+The constants are as large as they may be without a measured peak below the formula, so that no step is refused that
+fits; one that comes close to the free memory may still fail. `benchmarks/step_memory.py --nodes 600`, two cores of a
+CPU: peaks are 1.0 to 1.2 times the formula for the training of accelerated models and 1.3 to 1.6 times for that of
+plain modules, 1.3 to 2.7 times without gradients. On one H200, networks of 2 and of 4 blocks of width 32: 1.16 and 1.26
+times in tf32, 1.04 and 1.16 times in bf16. Nodes are not counted.
+
+Legend: R rows of pairs, C coordinate channels, D width, s bytes of a value, p parameters.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ckgconv.ops.precision import autocast_is_on
+from ckgconv.pairs import Encoding
+from ckgconv.pairs.memory import check_step_memory, count_all_pairs
+
+INDEX_BYTES = 32
+
+
+class RowSize(NamedTuple):
+    """Values that a model has for each row of its pairs."""
+
+    channels: int  # C
+    width: int  # D
+    kernel: int  # κ
+
+    def step_bytes(self, rows: int, parameters: int, dtype: torch.dtype) -> int:
+        """Of a step on `rows`, with gradients where they are enabled."""
+        channels, width, kernel = self
+        kernel = kernel // 2 if autocast_is_on() else kernel
+        if not torch.is_grad_enabled():
+            return rows * (INDEX_BYTES + dtype.itemsize * (kernel + 2 * width + 2 * channels))
+        kept = rows * (INDEX_BYTES + dtype.itemsize * (kernel + 4 * width + 4 * channels))
+        return kept + 3 * dtype.itemsize * parameters
+
+
+class CountsSteps:
+    """A module that knows what a step on its pairs needs, and refuses one for which there is no memory."""
+
+    encoding: Encoding
+    # Bytes of the largest step that was allowed: the process holds them, or can have them again.
+    allowed_bytes: int = 0
+
+    def step_bytes(self, rows: int) -> int:
+        """Memory of a step on this many rows of pairs, with gradients where they are enabled; 0: not counted."""
+        return 0
+
+    def check_step(self, rows: int, device: torch.device) -> None:
+        """Refuse a step on this many rows that would not fit into the memory of the device."""
+        needed, remedy = self.step_bytes(rows), self.encoding.fewer_pairs
+        self.allowed_bytes = check_step_memory(rows, needed, self.allowed_bytes, device, remedy)
+
+    def check_all_pairs(self, data: Data) -> None:
+        """The same, before any pair is formed, where the support is every pair of `data`."""
+        x = getattr(data, "x", None)
+        if isinstance(x, Tensor) and self.encoding.stores_all(data):
+            self.check_step(count_all_pairs(x, getattr(data, "batch", None)), x.device)
