@@ -3,8 +3,9 @@
 import pytest
 import torch
 from on_device import DEVICE, needs_triton, relative
+from torch.autograd import gradcheck, gradgradcheck
 
-from ckgconv.ops.pool import naive
+from ckgconv.ops.pool import naive, ordered
 
 pytestmark = needs_triton
 
@@ -46,3 +47,13 @@ def test_values_of_graphs_spread_to_their_nodes():
     assert torch.equal(found, values[owner.to(DEVICE)])
     (gradient,) = torch.autograd.grad((found * pulled.to(DEVICE)).sum(), values)
     assert relative(gradient, torch.zeros(4, 20, dtype=torch.float64).index_add(0, owner, pulled.double())) < 1e-6
+
+
+@pytest.mark.parametrize("pooling", ["sum", "mean"])
+def test_ordered_sums_equal_the_equation_and_have_all_derivatives(pooling):
+    node_ptr, owner = torch.tensor([0, 3, 3, 4]), torch.tensor([0, 0, 0, 2, 3, 3])
+    x = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    found = ordered.pool(x, owner, node_ptr, pooling)
+    torch.testing.assert_close(found, naive.pool(x, owner, node_ptr, pooling))
+    assert gradcheck(lambda own: ordered.pool(own, owner, node_ptr, pooling), (x,))
+    assert gradgradcheck(lambda own: ordered.pool(own, owner, node_ptr, pooling).sin(), (x,))

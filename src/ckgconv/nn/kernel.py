@@ -23,7 +23,7 @@ from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.kinds import Kinds
-from ckgconv.nn.norm import NoNorm, NormName, make_norm
+from ckgconv.nn.norm import NoNorm, NormName, make_norm, of_group
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import spread
 from ckgconv.ops.softmax import sparse_global_softmax, summing_softmax
@@ -211,7 +211,7 @@ class GroupedLinear(nn.Module):
         linear_bias(self.bias, self.weight.shape[-1])
 
     def forward(self, x: Tensor, group: int) -> Tensor:
-        return F.linear(x, self.weight[group], self.bias[group])
+        return F.linear(x, of_group(self.weight, group), of_group(self.bias, group))
 
     def extra_repr(self) -> str:
         groups, out_channels, in_channels = self.weight.shape

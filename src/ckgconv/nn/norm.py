@@ -81,7 +81,7 @@ class WeightedBatchNorm(nn.Module):
             return self._unweighted(x, group).to(dtype)
         if x.shape[0] == 0:
             return x.to(dtype)
-        scale, shift = self.scale[group], self.shift[group]
+        scale, shift = of_group(self.scale, group), of_group(self.shift, group)
         y, mean, variance, total = weighted_batch_norm(x, row_weight, scale, shift, self.epsilon)
         self._track(group, mean, variance, total)
         return y.to(dtype)
@@ -93,7 +93,7 @@ class WeightedBatchNorm(nn.Module):
     def _unweighted(self, x: Tensor, group: int) -> Tensor:
         """The same equation by torch's batch norm, in fewer sweeps over memory."""
         mean, variance = self.running_mean[group], self.running_variance[group]
-        scale, shift = widened(self.scale[group]), widened(self.shift[group])
+        scale, shift = widened(of_group(self.scale, group)), widened(of_group(self.shift, group))
         return F.batch_norm(x, mean, variance, scale, shift, self.training, self.momentum, self.epsilon)
 
     @torch.no_grad()
@@ -141,7 +141,8 @@ class GroupedLayerNorm(nn.Module):
         nn.init.zeros_(self.shift)
 
     def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
-        dtype, scale, shift = narrower(x.dtype, self.scale.dtype), self.scale[group], self.shift[group]
+        dtype = narrower(x.dtype, self.scale.dtype)
+        scale, shift = of_group(self.scale, group), of_group(self.shift, group)
         y = F.layer_norm(widened(x), (self.channels,), widened(scale), widened(shift), self.epsilon)
         return y.to(dtype)
 
@@ -160,6 +161,11 @@ class NoNorm(nn.Module):
 
     def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
         return x
+
+
+def of_group(parameter: Tensor, group: int) -> Tensor:
+    """Row `group` of a parameter; a single row is a view, whose gradient needs no zeros around it."""
+    return parameter.squeeze(0) if parameter.shape[0] == 1 else parameter[group]
 
 
 def make_norm(name: NormName, channels: int, groups: int = 1) -> WeightedBatchNorm | GroupedLayerNorm | NoNorm:

@@ -15,6 +15,7 @@ from torch import Tensor
 from ckgconv.ops.derivatives import differentiated
 from ckgconv.ops.launch import power_of_two
 from ckgconv.ops.pool.naive import Pooling
+from ckgconv.ops.pool.ordered import on_nodes
 
 NODES = 64  # at once
 # A graph of many nodes is summed in parts by several programs, and the parts in their order.
@@ -40,7 +41,9 @@ class Pool(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         node_graph, node_ptr = ctx.saved_tensors
         if differentiated(gradient):
-            return transposed_pool(gradient, node_graph, node_ptr, ctx.pooling), None, None, None
+            size = node_ptr.diff().clamp(min=1).unsqueeze(-1)
+            pulled = gradient / size if ctx.pooling == "mean" else gradient
+            return on_nodes(pulled, node_graph), None, None, None
         nodes, width = node_graph.shape[0], gradient.shape[1]
         pulled = gradient.new_empty(nodes, width)
         if nodes:
@@ -66,13 +69,6 @@ class Spread(torch.autograd.Function):
             zeros = gradient.new_zeros(node_ptr.shape[0] - 1, gradient.shape[-1])
             return zeros.index_add(0, node_graph, gradient), None, None
         return sums(gradient.float(), node_ptr).to(gradient.dtype), None, None
-
-
-def transposed_pool(gradient: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> Tensor:
-    """[N, D] from ∂y [G, D] in plain torch; zeros for padding."""
-    if pooling == "mean":
-        gradient = gradient / node_ptr.diff().clamp(min=1).unsqueeze(-1)
-    return torch.cat([gradient, gradient.new_zeros(1, gradient.shape[-1])]).index_select(0, node_graph)
 
 
 def sums(x: Tensor, node_ptr: Tensor, pooling: Pooling = "sum") -> Tensor:
