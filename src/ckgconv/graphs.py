@@ -117,6 +117,8 @@ class Pairs:
     sender_rows: Tensor | None = None  # [P] rows by sender, then receiver
     sender_receiver: Tensor | None = None  # [P] receivers of these rows
     rescaled: Tensor | None = None  # [R, C] |supp(i)| P_ij of random walks; None: the step computes it
+    # Until the pairs are part of a batch:
+    graphs: PackedGraphs | None = None  # the graphs whose pairs they are
 
     @property
     def num_pairs(self) -> int:

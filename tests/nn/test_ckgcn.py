@@ -254,9 +254,7 @@ def test_typos_in_a_recipe_are_refused():
         CKGCN(replace(base, head=replace(base.head, kind="linear")))
 
 
-EMPTY = Data(
-    x=torch.zeros(0, 1).long(), edge_index=torch.zeros(2, 0).long(), edge_attr=torch.zeros(0, 1).long()
-)
+EMPTY = Data(x=torch.zeros(0, 1).long(), edge_index=torch.zeros(2, 0).long(), edge_attr=torch.zeros(0, 1).long())
 
 
 @pytest.mark.parametrize("encoding", ["rrwp", "spd", "rd", "pair_rwse", "heat"])
