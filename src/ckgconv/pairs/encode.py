@@ -74,8 +74,8 @@ class Encoding:
 
     @property
     def description(self) -> str:
-        """Which coordinates on which support, in words that differ where the numbers do."""
-        return f"{self.source} with support {self.support!r}"
+        """Which coordinates on which support, in words that differ where the numbers do, without quotes."""
+        return f"{self.source} with support {self.support}"
 
     @property
     def walks_whole_graphs(self) -> bool:
