@@ -40,7 +40,7 @@ def edge_list(adjacency: Adjacency, flow: Flow) -> EdgeList:
         "transposed matrix to a layer with flow 'source_to_target', or edge_index.",
     )
     target, source, values = entries
-    rows, columns = adjacency.sparse_sizes() if hasattr(adjacency, "sparse_sizes") else adjacency.shape
+    rows, columns = adjacency.sparse_sizes() if hasattr(adjacency, "sparse_sizes") else adjacency.shape[:2]
     return EdgeList(torch.stack([source, target]), values, (int(rows), int(columns)))
 
 
