@@ -71,7 +71,7 @@ class CKGConv(GraphLayer):
         groups: grouped instead of depthwise-separable convolution, with full mixing inside each group.
         heads: multi-head convolution, one coefficient per pair and head.
         flow: "source_to_target", a node receives along its incoming edges as in PyG, or "target_to_source".
-        cached: keep the coordinates of the first call, for layers on one graph; every other graph is refused.
+        cached: keep the coordinates of the first call, for layers on one graph; no other is accepted then.
 
     Shapes: x [N, in_channels] → [N, out_channels].
 

@@ -1,6 +1,6 @@
 """What PyG's tools expect of a layer: `to_hetero`, `summary` and the explainers look for a `MessagePassing`.
 
-The layer convolves over its support and not along edges, so nothing is propagated: hooks on messages are refused. An
+The layer convolves over its support and not along edges, so nothing is propagated, and hooks on messages raise. An
 explainer's mask of edges is what weights are, so it multiplies them: a masked edge is one that walks follow less often.
 
 Legend: E edges.
