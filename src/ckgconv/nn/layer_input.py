@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.checks import check_device, check_finite, check_floating, check_shape, require
-from ckgconv.graphs import SOURCE_TO_TARGET, Flow, widened
+from ckgconv.graphs import SOURCE_TO_TARGET, Flow, as_int64
 from ckgconv.pairs.adjacency import Adjacency, edge_list
 from ckgconv.pairs.encoded import GraphInput
 
@@ -69,7 +69,7 @@ def plain_graph(
         f"The adjacency is a matrix {list(edges.shape or ())}, expected {list(shape)}: rows are the nodes that "
         f"receive, columns those that send.",
     )
-    index, attributes = widened(edges.edge_index), None
+    index, attributes = as_int64(edges.edge_index), None
     if edges.values is not None and edges.values.dim() > 1:
         attributes = edges.values
     elif edges.values is not None:

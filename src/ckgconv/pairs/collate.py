@@ -58,7 +58,9 @@ def _num_nodes(data: Data) -> int:
 
 def number_of_graphs(data: Data) -> int | None:
     """G where the data names it, as a PyG `Batch` does: graphs without nodes at the end leave no trace in `batch`."""
-    return None if getattr(data, "batch", None) is None else getattr(data, "num_graphs", None)
+    pointers = getattr(data, "ptr", None)
+    named = getattr(data, "num_graphs", None if pointers is None else pointers.numel() - 1)
+    return None if getattr(data, "batch", None) is None else named
 
 
 def _columns(name: str, values: Tensor, rows: int) -> Tensor:
