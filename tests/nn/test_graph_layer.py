@@ -12,6 +12,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer, GraphMaskExplainer
 from torch_geometric.nn import GATv2Conv, MessagePassing, Sequential, global_add_pool, summary
 from torch_geometric.nn.models.basic_gnn import BasicGNN
+from torch_geometric.profile import count_parameters, get_model_size
 
 from ckgconv import CKGConv, InputError
 
@@ -114,6 +115,8 @@ def test_sequential_and_summary(monkeypatch):
     assert "CKGConv" in table
     parameters = f"{sum(parameter.numel() for parameter in model[0].parameters()):,}"
     assert parameters in table
+    assert count_parameters(model) == sum(parameter.numel() for parameter in model.parameters())
+    assert get_model_size(model) > 4 * count_parameters(model)
 
 
 def test_a_network_of_pyg_with_this_layer():

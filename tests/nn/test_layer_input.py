@@ -50,7 +50,7 @@ def test_encoded_sparse_and_compiled():
     expected = conv((SOURCE, TARGET), EDGES)
     pairs = conv.encode(EDGES, num_nodes=(4, 3))
     torch.testing.assert_close(conv((SOURCE, TARGET), EDGES, pairs=pairs), expected)
-    matrix = torch.sparse_coo_tensor(EDGES.flip(0), torch.ones(5), (3, 4))
+    matrix = torch.sparse_coo_tensor(EDGES.flip(0), torch.ones(5), (3, 4), check_invariants=True)
     torch.testing.assert_close(conv((SOURCE, TARGET), matrix), expected)
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled((SOURCE, TARGET), EDGES, pairs=pairs), expected)
