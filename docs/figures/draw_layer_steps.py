@@ -3,12 +3,14 @@
     python docs/figures/draw_layer_steps.py             from the measurements in results/layer-steps.json
     python docs/figures/draw_layer_steps.py --measure   which are made anew, on one thread of the CPU
 
-A step is forward, backward and update. The three take turns, and the fastest of ten rounds counts, so that other work
-on the machine does not.
+A step is forward, backward and update. The three take turns for half a minute, ten rounds at least, and the fastest
+round of each counts: other work on the machine can only make a step slower. The record has the median as well.
 """
 
 import argparse
 import json
+import os
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,7 +30,8 @@ from ckgconv.engine.machine import commit, device_name, versions
 HERE = Path(__file__).parent
 RECORD = HERE.parents[1] / "results" / "layer-steps.json"
 SIZES = (100, 300, 1_000, 3_000, 10_000)
-WIDTH, STEPS, HOPS, ROUNDS = 32, 4, 2, 10
+WIDTH, STEPS, HOPS = 32, 4, 2
+ROUNDS, SECONDS = 10, 30
 SERIES = {
     "CKGConv, encoded in every step": ("#d9731a", "o"),
     "CKGConv, encoded once": ("#1f5fa8", "s"),
@@ -80,21 +83,31 @@ def steps_of(nodes: int) -> dict[str, Callable[[], None]]:
     return dict(zip(SERIES, (step(convolutions), step(convolutions, pairs=pairs), step(attention)), strict=True))
 
 
+def timed(steps: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
+    """Milliseconds of each step, round by round."""
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    begin = time.perf_counter()
+    while len(times["GATv2Conv"]) < ROUNDS or time.perf_counter() - begin < SECONDS:
+        for name, run in steps.items():
+            start = time.perf_counter()
+            run()
+            times[name].append(1000 * (time.perf_counter() - start))
+    return times
+
+
 def measure() -> None:
     """Write the record."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    times: dict[str, list[float]] = {name: [] for name in SERIES}
+    fastest: dict[str, list[float]] = {name: [] for name in SERIES}
+    median: dict[str, list[float]] = {name: [] for name in SERIES}
+    rounds = []
     for nodes in SIZES:
-        steps = steps_of(nodes)
-        fastest = dict.fromkeys(SERIES, float("inf"))
-        for _ in range(ROUNDS):
-            for name, run in steps.items():
-                start = time.perf_counter()
-                run()
-                fastest[name] = min(fastest[name], time.perf_counter() - start)
-        for name, seconds in fastest.items():
-            times[name].append(round(1000 * seconds, 3))
+        times = timed(steps_of(nodes))
+        rounds.append(len(times["GATv2Conv"]))
+        for name, taken in times.items():
+            fastest[name].append(round(min(taken), 3))
+            median[name].append(round(statistics.median(taken), 3))
     record = {
         "commit": commit(),
         "device": device_name(torch.device("cpu")),
@@ -103,7 +116,10 @@ def measure() -> None:
         "steps": STEPS,
         "hops": HOPS,
         "nodes": SIZES,
-        "step_ms": times,
+        "rounds": rounds,
+        "load": os.getloadavg()[1],
+        "step_ms": fastest,
+        "median_ms": median,
     }
     RECORD.write_text(json.dumps(record, indent=2) + "\n")
 
