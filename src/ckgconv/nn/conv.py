@@ -16,9 +16,9 @@ from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.convolution import KernelConvolution
 from ckgconv.nn.graph_layer import GraphLayer
 from ckgconv.nn.kernel import Kernel
-from ckgconv.nn.layer_input import (
+from ckgconv.nn.layer_graph import (
     Features,
-    LayerInput,
+    GivenInput,
     Sizes,
     check_attributes,
     check_features,
@@ -203,7 +203,7 @@ class CKGConv(GraphLayer):
         edge_attr: [E, edge_dim]; batch: [N]; edge_weight: [E].
         pairs: what `encode` returned for these graphs, or a support of `ckgconv.pairs`.
         """
-        given = LayerInput(x, edge_index, edge_attr, batch, edge_weight)
+        given = GivenInput(x, edge_index, edge_attr, batch, edge_weight)
         if torch.compiler.is_compiling() and isinstance(pairs, EncodedGraphs):
             graph_batch = self._traced(given, pairs)
         else:
@@ -237,7 +237,7 @@ class CKGConv(GraphLayer):
         return encoded_graphs(own_copy(graph.pack(self.encoding.flow)), self.encoding, self.dtype, support_index)
 
     @torch.compiler.disable(reason=ENCODE_FIRST)
-    def prepare(self, given: LayerInput, pairs: EncodedGraphs | Pairs | None = None) -> GraphBatch:
+    def prepare(self, given: GivenInput, pairs: EncodedGraphs | Pairs | None = None) -> GraphBatch:
         """Check the input; compute coordinates and support where they are not given."""
         require(not torch.compiler.is_exporting(), ENCODE_FIRST)
         plain = self.masked(plain_input(given, self.encoding.flow), self.encoding)
@@ -286,7 +286,7 @@ class CKGConv(GraphLayer):
         )
         return self._cache
 
-    def _traced(self, given: LayerInput, encoded: EncodedGraphs) -> GraphBatch:
+    def _traced(self, given: GivenInput, encoded: EncodedGraphs) -> GraphBatch:
         """What `prepare` returns, by a look at shapes alone: a compiled program cannot refuse values."""
         require(self.in_channels != LAZY, "in_channels is -1: call the layer once before it is compiled or exported.")
         require(not self.explain, "An explainer's mask changes the coordinates: explain the layer uncompiled.")

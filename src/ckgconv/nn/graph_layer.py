@@ -13,7 +13,7 @@ from torch_geometric.nn import MessagePassing
 
 from ckgconv.checks import require
 from ckgconv.graphs import Flow
-from ckgconv.nn.layer_input import PlainInput
+from ckgconv.nn.layer_graph import PlainInput
 from ckgconv.pairs import Encoding
 
 

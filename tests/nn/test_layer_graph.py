@@ -8,7 +8,7 @@ from torch_geometric.data import HeteroData
 from torch_geometric.nn import HeteroConv, SAGEConv, to_hetero
 
 from ckgconv import CKGConv, InputError
-from ckgconv.nn.layer_input import LayerInput, plain_input
+from ckgconv.nn.layer_graph import GivenInput, plain_input
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -55,7 +55,7 @@ def test_encoded_sparse_and_compiled():
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled((SOURCE, TARGET), EDGES, pairs=pairs), expected)
     torch.compiler.reset()
-    plain = plain_input(LayerInput((SOURCE, TARGET), matrix), "source_to_target")
+    plain = plain_input(GivenInput((SOURCE, TARGET), matrix), "source_to_target")
     assert torch.equal(plain.graph.edge_index, UNION)
 
 

@@ -23,7 +23,7 @@ Features = Tensor | tuple[Tensor, Tensor]
 Sizes = int | tuple[int, int]
 
 
-class LayerInput(NamedTuple):
+class GivenInput(NamedTuple):
     """What a layer is given about its graphs."""
 
     x: Features  # [N, in_channels], or sources [S, in_channels] and targets [T, in_channels]
@@ -41,7 +41,7 @@ class PlainInput(NamedTuple):
     graph: GraphInput
 
 
-def plain_input(given: LayerInput, flow: Flow) -> PlainInput:
+def plain_input(given: GivenInput, flow: Flow) -> PlainInput:
     """Any form of input in the form of one graph."""
     sizes = _sizes(given.x)
     x = joined(given.x)
