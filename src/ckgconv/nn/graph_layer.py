@@ -60,7 +60,6 @@ class GraphLayer(MessagePassing):  # type: ignore[misc]
             f"The explainer's mask has shape {list(mask.shape)}, but there are {edges} edges: explain the graph that "
             f"the model is given.",
         )
-        mask = mask.to(given.x.dtype)
         weight = mask if graph.edge_weight is None else graph.edge_weight * mask
         attributes = None if attributes is None else attributes * mask.unsqueeze(-1)
         return PlainInput(given.x, attributes, graph._replace(edge_weight=weight))
