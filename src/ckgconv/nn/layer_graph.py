@@ -27,7 +27,7 @@ class GivenInput(NamedTuple):
     """What a layer is given about its graphs."""
 
     x: Features  # [N, in_channels], or sources [S, in_channels] and targets [T, in_channels]
-    adjacency: Adjacency  # [2, E], or a sparse matrix [T, S]
+    edge_index: Adjacency  # [2, E], or a sparse matrix [T, S]
     edge_attr: Tensor | None = None  # [E, edge_dim]
     batch: Tensor | None = None  # [N] graph of each node
     edge_weight: Tensor | None = None  # [E]
@@ -45,7 +45,7 @@ def plain_input(given: GivenInput, flow: Flow) -> PlainInput:
     """Any form of input in the form of one graph."""
     sizes = _sizes(given.x)
     x = joined(given.x)
-    graph, stored = plain_graph(given.adjacency, given.batch, given.edge_weight, sizes, flow)
+    graph, stored = plain_graph(given.edge_index, given.batch, given.edge_weight, sizes, flow)
     require(
         stored is None or given.edge_attr is None,
         "edge_attr was given twice, by itself and as the values of the adjacency: give it once.",
