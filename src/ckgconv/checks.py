@@ -93,8 +93,10 @@ def check_shape(name: str, values: Tensor, shape: tuple[int | None, ...], remedy
     fits = values.dim() == len(shape) and all(
         expected is None or expected == actual for expected, actual in zip(shape, values.shape, strict=True)
     )
+    if fits:
+        return  # without a sentence, in which a traced program would fix its sizes
     expected_shape = "[" + ", ".join("any" if size is None else str(size) for size in shape) + "]"
-    require(fits, f"{name} has shape {list(values.shape)}, expected {expected_shape}: {remedy}")
+    raise InputError(f"{name} has shape {list(values.shape)}, expected {expected_shape}: {remedy}")
 
 
 def check_weights(name: str, values: Tensor) -> None:

@@ -119,6 +119,8 @@ class Pairs:
     sender_rows: Tensor | None = None  # [P] rows by sender, then receiver
     sender_receiver: Tensor | None = None  # [P] receivers of these rows
     rescaled: Tensor | None = None  # [R, C] |supp(i)| P_ij of random walks; None: the step computes it
+    # Until the pairs are part of a batch:
+    graphs: PackedGraphs | None = None  # the graphs whose pairs they are
 
     @property
     def num_pairs(self) -> int:
@@ -204,7 +206,7 @@ def pack(
         batch = torch.zeros(num_nodes or 0, dtype=torch.int64, device=edge_index.device)
         num_graphs = num_graphs or 1
     check_shape("batch", batch, (num_nodes,), "give the graph number of each node.")
-    edge_index, batch = widened(edge_index), widened(batch)
+    edge_index, batch = as_int64(edge_index), as_int64(batch)
     _check_numbers(edge_index, batch, num_graphs)
     crossing = batch[edge_index[0]] != batch[edge_index[1]]
     if bool(crossing.any()):
@@ -220,7 +222,7 @@ def pack(
     return PackedGraphs(receiver, sender, edge_weight, batch, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
 
 
-def widened(index: Tensor) -> Tensor:
+def as_int64(index: Tensor) -> Tensor:
     """Integers of any width as int64; other dtypes as they are, for a check to refuse."""
     return index.long() if index.dtype in NARROW else index
 

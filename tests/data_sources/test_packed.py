@@ -276,3 +276,12 @@ def test_node_numbers_of_large_graphs_survive_a_file(tmp_path):
     ends = torch.tensor([[0, nodes - 1], [nodes - 1, 0]])
     save_packed(from_pyg([Data(x=torch.zeros(nodes, 1), edge_index=ends, num_nodes=nodes)]), tmp_path / "large.npz")
     assert torch.equal(load_packed(tmp_path / "large.npz").batch(torch.tensor([0])).edge_index, ends)
+
+
+def test_graphs_without_nodes_are_kept():
+    none = Data(x=torch.zeros(0, 2), edge_index=torch.zeros(2, 0, dtype=torch.int64), y=torch.zeros(1))
+    some = Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.ones(1))
+    graphs = [none, some, none, some, none]
+    ours, theirs = from_pyg(graphs).batch(torch.arange(5)), Batch.from_data_list(graphs)
+    for name in ("x", "edge_index", "y", "batch", "ptr"):
+        assert torch.equal(ours[name], theirs[name])

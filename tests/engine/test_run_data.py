@@ -6,7 +6,8 @@ import pytest
 import torch
 from small_data import small_dataset
 
-from ckgconv import InputError, recipe, train
+from ckgconv import InputError, predict_packed, recipe, train
+from ckgconv.data.packed import PackedDataset, pointer
 
 
 def small(name):
@@ -53,3 +54,30 @@ def test_unknown_targets_pass():
     y = data.y.clone()
     y[data.train[0]] = torch.nan
     train(chosen, data=replace(data, y=y), device="cpu")
+
+
+def test_graphs_without_nodes_are_trained_on_and_predicted(tmp_path):
+    chosen = small("zinc")
+    full = small_dataset(chosen)
+    sizes, edges = full.node_ptr.diff(), full.edge_ptr.diff()
+    # Before, between and after the others, in every split.
+    places = torch.tensor([0, 1, 2, 9, 10, 11, 18, 18, 18])
+    order = torch.cat([torch.arange(18), places - 0.5]).argsort(stable=True)
+    empty = order >= 18
+    data = PackedDataset(
+        node_ptr=pointer(torch.cat([sizes, torch.zeros(9, dtype=torch.int64)])[order]),
+        edge_ptr=pointer(torch.cat([edges, torch.zeros(9, dtype=torch.int64)])[order]),
+        edge_index=full.edge_index,
+        x=full.x,
+        edge_attr=full.edge_attr,
+        pos=None,
+        y=torch.cat([full.y, torch.zeros(9, 1)])[order],
+        **{name: torch.arange(27)[place::3] for place, name in enumerate(("train", "val", "test"))},
+    )
+    run = train(chosen, data=data, device="cpu", folder=tmp_path / "run")
+    found = predict_packed(run, data)
+    assert found.values.shape == (27, 1)
+    assert torch.isfinite(found.values).all()
+    assert found.embeddings[empty].eq(0).all()
+    assert found.embeddings[~empty].ne(0).any(-1).all()
+    torch.testing.assert_close(found.values[~empty], predict_packed(run, full).values)

@@ -94,7 +94,7 @@ def test_padding_does_not_grow_from_block_to_block(support, monkeypatch):
     def plain(x, psi, receiver, sender, support_size, *lists):
         return naive.scaled_convolution(x, psi, receiver, sender, support_size)
 
-    monkeypatch.setattr("ckgconv.nn.conv.scaled_convolution", plain)
+    monkeypatch.setattr("ckgconv.nn.convolution.scaled_convolution", plain)
     chosen = with_value(with_value(recipe("zinc"), f"model.support={support}"), "model.blocks=24")
     data = small_dataset(chosen, graphs=60)
     torch.manual_seed(0)

@@ -228,7 +228,7 @@ def test_sizes_that_build_no_layer_are_refused(options, sentence):
 @pytest.mark.parametrize(
     ("x", "edge_index", "sentence"),
     [
-        ((torch.zeros(2, 4), torch.zeros(2, 4)), torch.zeros(2, 0, dtype=torch.int64), "x is a tuple, not a tensor"),
+        ((torch.zeros(2, 4),) * 3, torch.zeros(2, 0, dtype=torch.int64), "x is a tuple of 3: give"),
         ([[1.0, 2.0, 3.0, 4.0]], torch.zeros(2, 0, dtype=torch.int64), "x is a list, not a tensor"),
         (torch.zeros(2, 4), ([0], [1]), "edge_index is a tuple, not a tensor"),
     ],

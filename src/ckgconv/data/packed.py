@@ -125,7 +125,7 @@ class PackedDataset:
             y=None if target is None else widened(target),
             node_split=None if self.node_split is None else widened(self.node_split[nodes]),
             batch=node_graph,
-            num_graphs=len(graphs),
+            ptr=pointer(sizes),
         )
 
 

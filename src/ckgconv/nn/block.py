@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from ckgconv.checks import check_probability
 from ckgconv.graphs import Pairs
-from ckgconv.nn.conv import KernelConvolution
+from ckgconv.nn.convolution import KernelConvolution
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.kernel import KernelValues
 from ckgconv.nn.norm import NormName, make_norm

@@ -17,7 +17,7 @@ from ckgconv.checks import require
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
-from ckgconv.nn.conv import KernelConvolution
+from ckgconv.nn.convolution import KernelConvolution
 from ckgconv.nn.graph_model import GraphModel, count_parameters
 from ckgconv.nn.head import make_head
 from ckgconv.nn.kernel import GivenKernels, Kernel

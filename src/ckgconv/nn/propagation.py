@@ -21,7 +21,7 @@ from torch.nn import functional as F
 from ckgconv.checks import require
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.channels import Depthwise
-from ckgconv.nn.conv import convolve
+from ckgconv.nn.convolution import convolve
 from ckgconv.nn.coordinates import rescaled
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.head import make_head

@@ -2,11 +2,13 @@
 
 from ckgconv.pairs.collate import collate
 from ckgconv.pairs.encode import Encoding, Support, encoding_of
+from ckgconv.pairs.encoded import EncodedGraphs
 from ckgconv.pairs.support import given_support, global_support, hop_support, row_of
 from ckgconv.pe import UNREACHABLE
 
 __all__ = [
     "UNREACHABLE",
+    "EncodedGraphs",
     "Encoding",
     "Support",
     "collate",

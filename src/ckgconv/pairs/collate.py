@@ -1,5 +1,7 @@
 """A PyG `Data` or `Batch` → the `GraphBatch` that a network reads."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
@@ -7,11 +9,12 @@ from torch_geometric.data import Data
 from ckgconv.checks import check_device, require
 from ckgconv.graphs import GraphBatch, PackedGraphs, Pairs, pack
 from ckgconv.pairs.encode import Encoding
-from ckgconv.pairs.precomputed import check_pairs, precomputed, precomputed_node_part
-from ckgconv.pairs.support import given_support, row_of
+from ckgconv.pairs.encoded import with_pairs
+from ckgconv.pairs.precomputed import precomputed, precomputed_node_part
+from ckgconv.pairs.support import given_support
 
 
-def collate(data: Data, encoding: Encoding, dtype: torch.dtype, pairs: Pairs | None = None) -> GraphBatch:
+def collate(data: Data, encoding: Encoding, dtype: torch.dtype) -> GraphBatch:
     """Pack, encode (unless `data` carries precomputed coordinates) and choose the support (unless given).
 
     Args:
@@ -19,32 +22,18 @@ def collate(data: Data, encoding: Encoding, dtype: torch.dtype, pairs: Pairs | N
             transforms of `ckgconv.pe` write; `support_index` [2, S], a support of the user's own.
         encoding: coordinates and support.
         dtype: of the coordinates, that of the network's parameters.
-        pairs: a support with its coordinates, in place of the encoding's own; then there is no node part.
     """
     features = _columns("x", data.x, _num_nodes(data))
     check_device(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr)
     weight = getattr(data, "edge_weight", None)
     batch = getattr(data, "batch", None)
     graphs = pack(data.edge_index, batch, weight, data.num_nodes, encoding.flow, number_of_graphs(data))
-    if pairs is None:
-        pairs, node_encoding = _encoded(data, graphs, encoding, dtype)
-    else:
-        check_pairs(pairs, graphs, encoding, dtype)
-        node_encoding = features.new_zeros(graphs.num_nodes, 0)
-    row, inside = row_of(graphs.receiver, graphs.sender, pairs, graphs.num_nodes)
+    pairs, node_encoding = _encoded(data, graphs, encoding, dtype)
     attributes = getattr(data, "edge_attr", None)
     if attributes is not None:
-        attributes = _columns("edge_attr", attributes, graphs.num_edges)[inside]
-    return GraphBatch(
-        node_features=features,
-        node_encoding=node_encoding,
-        degree=graphs.degree(dtype),
-        node_ptr=graphs.node_ptr,
-        pairs=pairs,
-        edge_row=row[inside],
-        edge_features=attributes,
-        position=None,
-    )
+        attributes = _columns("edge_attr", attributes, graphs.num_edges)
+    batch = with_pairs(graphs, encoding, dtype, pairs).with_features(features, attributes)
+    return replace(batch, node_encoding=node_encoding)
 
 
 def _encoded(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> tuple[Pairs, Tensor]:
@@ -69,7 +58,9 @@ def _num_nodes(data: Data) -> int:
 
 def number_of_graphs(data: Data) -> int | None:
     """G where the data names it, as a PyG `Batch` does: graphs without nodes at the end leave no trace in `batch`."""
-    return None if getattr(data, "batch", None) is None else getattr(data, "num_graphs", None)
+    pointers = getattr(data, "ptr", None)
+    named = getattr(data, "num_graphs", None if pointers is None else pointers.numel() - 1)
+    return None if getattr(data, "batch", None) is None else named
 
 
 def _columns(name: str, values: Tensor, rows: int) -> Tensor:

@@ -74,6 +74,11 @@ class Encoding:
         return f"{self.coordinate.source.format(name=self.name, steps=self.steps)} {self.flow}"
 
     @property
+    def description(self) -> str:
+        """Which coordinates on which support, in words that differ where the numbers do, without quotes."""
+        return f"{self.source} with support {self.support}"
+
+    @property
     def walks_whole_graphs(self) -> bool:
         """Whether pairs and coordinates of a batch can be computed in fixed shapes, without looking at the graphs."""
         return self.coordinate.walk_powers and self.support == "global"

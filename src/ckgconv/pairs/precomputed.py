@@ -54,9 +54,14 @@ def check_pairs(pairs: Pairs, graphs: PackedGraphs, encoding: Encoding, dtype: t
     """Refuse a support that was built for other graphs, another encoding or another precision."""
     channels = (None,) if encoding.coordinate.whole_numbers else (None, encoding.channels)
     check_shape("pairs.coordinates", pairs.coordinates, channels, "encode with the layer's pe and steps.")
+    origin = pairs.graphs or graphs
     require(
-        torch.equal(pairs.node_graph, graphs.node_graph),
-        "pairs belongs to other graphs than x: build the support from the same edge_index and batch.",
+        torch.equal(pairs.node_graph, graphs.node_graph) and torch.equal(origin.edge_index, graphs.edge_index),
+        "pairs belongs to other graphs than x: build the support from the same edge_index, batch and flow.",
+    )
+    require(
+        torch.equal(origin.weights(dtype), graphs.weights(dtype)),
+        "pairs was built with another edge_weight: build the support from the weights that the layer is given.",
     )
     if encoding.coordinate.whole_numbers:
         _check_distances("pairs.coordinates", pairs.coordinates, encoding.steps)

@@ -44,6 +44,7 @@ def global_support(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.
         node_graph=graphs.node_graph,
         row_weight=torch.cat([zero_rows.new_ones(coordinates.receiver.shape[0]), not_stored]),
         graph_ptr=graphs.node_ptr,
+        graphs=graphs,
     )
 
 
@@ -101,6 +102,7 @@ def _pairs(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype | 
         support_size=rowptr.diff().to(dtype),
         node_graph=graphs.node_graph,
         row_weight=None,
+        graphs=graphs,
     )
 
 

@@ -26,7 +26,7 @@ from ckgconv.backends.cuda.supports import blocks_reason
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.ckgcn import CKGCN
-from ckgconv.nn.conv import sender_lists
+from ckgconv.nn.convolution import sender_lists
 from ckgconv.nn.kernel import GivenKernels
 from ckgconv.ops import dispatch
 from ckgconv.ops.launch import draw_seeds
