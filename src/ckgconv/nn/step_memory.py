@@ -10,7 +10,7 @@ values; 32 bytes are indices, and 3 p the gradients and the two moments of AdamW
 The constants are as large as they may be without a measured peak below the formula, so that no step that fits is turned
 away; one that comes close to the free memory may still fail. `benchmarks/step_memory.py --nodes 600`, one core of a
 CPU: peaks are 1.0 to 1.2 times the formula in the training of accelerated models and 1.3 to 1.6 times in that of plain
-modules, 1.3 to 2.7 times without gradients. On one H200, accelerated networks of 2 and of 4 blocks of width 32: 1.16
+modules, 1.1 to 3.1 times without gradients. On one H200, accelerated networks of 2 and of 4 blocks of width 32: 1.16
 and 1.26 times in tf32, 1.04 and 1.16 times in bf16. Nodes are not counted.
 
 Legend: R rows of pairs, C coordinate channels, D width, s bytes of a value, p parameters.
