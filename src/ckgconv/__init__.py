@@ -1,12 +1,16 @@
 """Continuous kernel graph convolution: the operator, its pseudo-coordinates and the network."""
 
 from ckgconv.checks import InputError
+from ckgconv.engine.callbacks import StopTraining
+from ckgconv.engine.folds import train_folds
+from ckgconv.engine.opened import open_run
 from ckgconv.engine.predict import predict_smiles
 from ckgconv.engine.predict_packed import predict_packed
-from ckgconv.engine.run import Run, open_run, train
+from ckgconv.engine.run import Run, train
 from ckgconv.graphs import PackedGraphs, Pairs, pack
 from ckgconv.nn import CKGCN, CKGConv
 from ckgconv.recipes import RECIPES, recipe
+from ckgconv.tasks.given import OwnMetric
 
 __version__ = "0.1.0"
 
@@ -15,13 +19,16 @@ __all__ = [
     "RECIPES",
     "CKGConv",
     "InputError",
+    "OwnMetric",
     "PackedGraphs",
     "Pairs",
     "Run",
+    "StopTraining",
     "open_run",
     "pack",
     "predict_packed",
     "predict_smiles",
     "recipe",
     "train",
+    "train_folds",
 ]

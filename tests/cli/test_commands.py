@@ -321,3 +321,26 @@ def test_a_run_on_other_data_is_refused(ckgconv):
         code, _, err = ckgconv(*command)
         assert (code, "my.csv is no longer what runs/my-seed0 was trained on: it has 40 graphs" in err) == (2, True)
     assert ckgconv("predict", "runs/my-seed0", "my.csv")[0] == 0
+
+
+def test_folds(ckgconv):
+    table("my.csv")
+    settings = ["model.width=4", "model.blocks=1", "model.steps=2", "training.epochs=2"]
+    command = ["train", "my.csv", "--target", "toxic", "--set", *settings, "--device", "cpu", "--folds", "3"]
+    code, out, err = ckgconv(*command)
+    assert code == 0, err
+    assert out.count("fold 2 of 3") == 1
+    assert "test auroc over 3 folds: " in out
+    assert "the best on average over the folds: " in out
+    code, out, _ = ckgconv(*command, "--resume", "--json")
+    result = json.loads(out)
+    assert [run["run"] for run in result["runs"]] == [f"runs/my-seed0/fold{fold}" for fold in range(3)]
+    assert result["tests"] == [run["best"]["test"] for run in result["runs"]]
+    assert set(result["tested"]) == {"mean", "sd"}
+    assert json.loads(Path("runs/my-seed0/folds.json").read_text())["tested"] == result["tested"]
+    code, out, _ = ckgconv("evaluate", "runs/my-seed0/fold1", "--json")
+    assert json.loads(out)["value"] == pytest.approx(result["tests"][1])
+    code, _, err = ckgconv("train", "my.csv", "--target", "toxic", "--folds", "2")
+    assert (code, "--folds is 2" in err) == (2, True)
+    code, _, err = ckgconv("train", "my.csv", "--target", "y", "--split", "scaffold", "--folds", "3", "--out", "other")
+    assert (code, "folds are drawn at random" in err) == (2, True)

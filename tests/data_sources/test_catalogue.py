@@ -118,3 +118,32 @@ def test_refusals(tmp_path):
         build("zebra", tmp_path)
     with pytest.raises(InputError, match="does not exist"):
         load(DataRecipe("absent.csv"))
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "edges", "columns", "classes", "rows"),
+    [
+        ("cora", 2_708, 10_556, 1_433, 7, [140, 500, 1_000]),
+        ("minesweeper", 10_000, 2 * 39_402, 7, 2, [5_000, 2_500, 2_500]),
+        ("chameleon-directed", 890, 13_584, 2_325, 5, [409, 287, 194]),
+    ],
+)
+def test_single_graphs_are_part_of_the_package(tmp_path, name, nodes, edges, columns, classes, rows):
+    data = load(DataRecipe(name), tmp_path)
+    batch = data.batch(torch.arange(1))
+    assert batch.x.shape == (nodes, columns)
+    assert batch.x.dtype == torch.float32
+    assert batch.edge_index.shape == (2, edges)
+    assert batch.y.unique().tolist() == list(range(classes))
+    assert [len(data.target_rows(split)) for split in ("train", "val", "test")] == rows
+    with pytest.raises(InputError, match=f"{name} is part of the package"):
+        build(name, tmp_path)
+
+
+def test_one_of_several_splits_is_chosen(tmp_path):
+    splits = [load(DataRecipe("minesweeper", split_number=number), tmp_path).node_split for number in (0, 9)]
+    assert not torch.equal(*splits)
+    with pytest.raises(InputError, match=r"data.split_number is 10, but .* has splits 0 … 9 only"):
+        load(DataRecipe("minesweeper", split_number=10), tmp_path)
+    with pytest.raises(InputError, match="has splits 0 … 0 only"):
+        load(DataRecipe("cora", split_number=1), tmp_path)

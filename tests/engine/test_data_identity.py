@@ -16,9 +16,9 @@ from ckgconv import InputError, open_run, predict_packed, recipe, train
 from ckgconv.data import load, load_packed, save_packed, zinc
 from ckgconv.engine.data_identity import DataIdentity, identity_of
 from ckgconv.engine.json_object import JsonObject
+from ckgconv.engine.opened import open_network
 from ckgconv.engine.record import load_record
 from ckgconv.engine.resume import CheckpointBudget
-from ckgconv.engine.run import open_network
 from ckgconv.engine.watcher import Silence
 from ckgconv.recipe import DataRecipe
 

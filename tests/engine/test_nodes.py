@@ -15,6 +15,7 @@ from ckgconv.data import PackedDataset, from_pyg_masks
 from ckgconv.engine.baseline import majority_predictor, mean_predictor
 from ckgconv.engine.run_data import check_data
 from ckgconv.recipe import Recipe
+from ckgconv.recipes.nodes import for_graph
 from ckgconv.tasks.scaling import fitted
 
 NODES = 60
@@ -112,3 +113,40 @@ def test_splits_without_nodes_and_more_processes_than_graphs_are_refused():
     run = train(small(epochs=1), data=untested, device="cpu")
     assert run.record.best.test is None
     assert majority_predictor(run) is None
+
+
+@pytest.mark.parametrize("name", ["nodes-homophilous", "nodes-heterophilous", "nodes-directed"])
+@pytest.mark.parametrize(
+    ("y", "task"),
+    [
+        (torch.arange(NODES) % 3, ("cross_entropy", "accuracy", 3)),
+        (torch.arange(2 * NODES).view(NODES, 2) // 2 % 2, ("binary", "auroc", 2)),
+        (torch.rand(NODES), ("l1", "mae", 1)),
+    ],
+)
+def test_recipes_for_nodes_fit_any_graph(name, y, task):
+    data = dataset(y)
+    chosen = for_graph(recipe(name), data)
+    assert (chosen.training.loss, chosen.training.metric, chosen.model.head.outputs) == task
+    assert chosen.model.node.sizes == (6,)
+    assert chosen == for_graph(recipe(name), graph(y))
+    run = train(replace(chosen, training=replace(chosen.training, epochs=2, warmup_epochs=0)), data=data, device="cpu")
+    assert math.isfinite(run.record.best.test)
+    assert predict_packed(run, data).values.shape == (NODES, task[2])
+
+
+def test_a_recipe_keeps_a_task_that_suits_the_targets():
+    binary = for_graph(recipe("nodes-heterophilous"), graph(torch.arange(NODES) % 2))
+    assert (binary.training.loss, binary.training.metric, binary.model.head.outputs) == ("binary", "auroc", 1)
+    classes = for_graph(recipe("nodes-homophilous"), graph(torch.arange(NODES) % 2))
+    assert (classes.training.loss, classes.model.head.outputs) == ("cross_entropy", 2)
+
+
+def test_graphs_that_a_recipe_cannot_fit_are_refused():
+    with pytest.raises(InputError, match="y is a NoneType, not a tensor: give a target per node"):
+        for_graph(recipe("nodes-homophilous"), Data(x=torch.rand(3, 2)))
+    types = Data(x=torch.zeros(3, 1, dtype=torch.int64), y=torch.zeros(3).long())
+    with pytest.raises(InputError, match="give floating features"):
+        for_graph(recipe("nodes-homophilous"), types)
+    with pytest.raises(InputError, match="'zinc' reads node attributes of kind 'types'"):
+        for_graph(recipe("zinc"), graph(torch.arange(NODES) % 2))

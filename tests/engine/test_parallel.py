@@ -13,6 +13,7 @@ from ckgconv.engine import checkpoint
 SCRIPT = Path(__file__).with_name("parallel_script.py")
 
 
+OWN_PARTS = Path(__file__).with_name("own_parts_script.py")
 UNEVEN = Path(__file__).with_name("uneven_script.py")
 LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
 
@@ -23,10 +24,11 @@ def run(arguments: list[str]) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("name", ["zinc", "pattern", "cluster"])
-def test_two_processes_equal_one(tmp_path, name):
-    run([str(SCRIPT), name, str(tmp_path / "one")])
-    run([*LAUNCHER, str(SCRIPT), name, str(tmp_path / "two")])
+@pytest.mark.parametrize("script", [[SCRIPT, "zinc"], [SCRIPT, "pattern"], [SCRIPT, "cluster"], [OWN_PARTS]])
+def test_two_processes_equal_one(tmp_path, script):
+    command = [str(each) for each in script]
+    run([*command, str(tmp_path / "one")])
+    run([*LAUNCHER, *command, str(tmp_path / "two")])
     one, two = (checkpoint.load(tmp_path / folder / "best")[0] for folder in ("one", "two"))
     for key, value in one.items():
         # Adam divides a vanishing gradient by its own magnitude, so a rounding error of 1e-16 may become 1e-8.

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from ckgconv import InputError
-from ckgconv.nn.encoders import ConstantEncoder, LinearEncoder, TypeEncoder
+from ckgconv.nn.encoders import ConstantEncoder, LinearEncoder, TypeEncoder, attribute_encoder
+from ckgconv.recipe import AttributeRecipe
 
 
 def test_types_are_summed_over_the_columns():
@@ -29,3 +30,24 @@ def test_checks_name_what_is_wrong():
         LinearEncoder(2, 4).check("x", None, 1)
     with pytest.raises(InputError, match=r"x has shape \[1, 3\]"):
         LinearEncoder(2, 4).check("x", torch.zeros(1, 3), 1)
+
+
+def test_rows_are_divided_by_their_absolute_sum_and_zeros_stay():
+    encoder = LinearEncoder(3, 4, normalise="rows")
+    attributes = torch.tensor([[1.0, -2.0, 1.0], [0.0, 0.0, 0.0]])
+    expected = encoder.linear(torch.tensor([[0.25, -0.5, 0.25], [0.0, 0.0, 0.0]]))
+    torch.testing.assert_close(encoder(attributes, 2), expected)
+
+
+def test_attributes_are_dropped_in_training_only():
+    encoder = LinearEncoder(1000, 4, dropout=0.8)
+    dropped = encoder.inputs(torch.ones(3, 1000))
+    assert dropped.unique().tolist() == pytest.approx([0.0, 5.0], rel=1e-2)
+    assert 0.1 < (dropped > 0).float().mean() < 0.3
+    assert torch.equal(encoder.eval().inputs(torch.ones(3, 1000)), torch.ones(3, 1000))
+
+
+def test_only_numbers_are_normalised_and_dropped():
+    for recipe in (AttributeRecipe("types", (3,), dropout=0.1), AttributeRecipe("constant", normalise="rows")):
+        with pytest.raises(InputError, match=f"Attributes of kind '{recipe.kind}' are not numbers"):
+            attribute_encoder(recipe, 4)

@@ -122,3 +122,8 @@ def test_refusals():
 
     with pytest.raises(TypeError, match="Unfinished has no node_states"):
         Unfinished(own_recipe().model).node_states(None)
+    with pytest.raises(TypeError, match="Unfinished has no input_states"):
+        Unfinished(own_recipe().model).input_states(None)
+    with pytest.raises(TypeError, match="Unfinished has no layer_states"):
+        Unfinished(own_recipe().model).layer_states(0, None, None)
+    assert Unfinished(own_recipe().model).depth == 0

@@ -8,7 +8,7 @@ from torch.func import grad, hessian, jvp, vmap
 
 from ckgconv import InputError
 from ckgconv.ops import convolution, dispatch, lookup, mean_absolute_error, pool
-from ckgconv.ops.batch_norm import analytic, naive
+from ckgconv.ops.batch_norm import analytic
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, segments
 from ckgconv.ops.derivatives import (
     assign,
@@ -192,7 +192,6 @@ def test_a_pass_without_specification_refuses_second_derivatives():
 
 def test_several_processes_refuse_second_derivatives(monkeypatch):
     monkeypatch.setattr(analytic, "several_processes", lambda: True)
-    monkeypatch.setattr(analytic, "shared_moments", naive.weighted_moments)
     inputs = [numbers(4, 3), numbers(3), numbers(3)]
     y = normed(*inputs).sum()
     with pytest.raises(InputError, match="use one process"):

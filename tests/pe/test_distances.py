@@ -35,12 +35,15 @@ def test_hop_distance_equals_networkx(graphs, largest):
         used += nodes**2
 
 
-@given(st.lists(edge_lists(), min_size=1, max_size=4), st.integers(0, 4))
-def test_pairs_within_are_those_of_small_distance(graphs, hops):
+@given(st.lists(edge_lists(), min_size=1, max_size=4), st.integers(0, 4), st.sampled_from([0, 512]))
+def test_pairs_within_are_those_of_small_distance(graphs, hops, largest_padded):
+    """By sparse and by padded matrices."""
     batch = packed(*graphs)
     distances = spd(batch, 20)
     near = (distances.values <= hops) & (distances.values != UNREACHABLE)
-    receiver, sender = pairs_within(batch, hops)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ckgconv.pe.distances.LARGEST_PADDED", largest_padded)
+        receiver, sender = pairs_within(batch, hops)
     assert torch.equal(receiver, distances.receiver[near])
     assert torch.equal(sender, distances.sender[near])
 

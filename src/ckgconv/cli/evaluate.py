@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from ckgconv.cli import processes
-from ckgconv.engine.run import open_run
+from ckgconv.engine.opened import open_run
 from ckgconv.files import valid_json
 
 

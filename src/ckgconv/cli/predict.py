@@ -13,9 +13,10 @@ from ckgconv.checks import require
 from ckgconv.cli import processes
 from ckgconv.data import load
 from ckgconv.data.tables import Table, read_table
+from ckgconv.engine.opened import open_network
 from ckgconv.engine.predict import Predictions, predict_smiles
 from ckgconv.engine.predict_packed import PackedPredictions, predict_packed
-from ckgconv.engine.run import Run, open_network
+from ckgconv.engine.run import Run
 from ckgconv.files import write_whole
 from ckgconv.recipe import DataRecipe
 

@@ -21,6 +21,13 @@ def _read_by(option: str) -> str:
     return "Read by " + ", ".join(name for name, each in STUDIES.items() if option in each.reads) + "."
 
 
+def _data_sets() -> str:
+    """What --data may name, by study."""
+    return (
+        "; ".join(f"{name}: {' or '.join(each.data)}" for name, each in STUDIES.items() if "data" in each.reads) + "."
+    )
+
+
 def study_command(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(STUDIES)}.")],
     out: Annotated[Path | None, typer.Option(help=f"Folder for the page, by default {RESULTS}/NAME.")] = None,
@@ -30,7 +37,7 @@ def study_command(
     against: Annotated[
         list[Path] | None, typer.Option(help=f"Runs to compare with, by default the paper's. {_read_by('against')}")
     ] = None,
-    data: Annotated[str | None, typer.Option(help=f"zinc or pattern. {_read_by('data')}")] = None,
+    data: Annotated[str | None, typer.Option(help=f"Only this data set. {_data_sets()}")] = None,
     device: Annotated[str, typer.Option(help=f"auto, cpu or cuda. {_read_by('device')}")] = "auto",
     precision: Annotated[str, typer.Option(help=f"32, tf32, bf16 or 64. {_read_by('precision')}")] = "32",
     keep: Annotated[Path | None, typer.Option(help=f"Folder in which to keep the runs. {_read_by('keep')}")] = None,
@@ -46,7 +53,7 @@ def study_command(
         out is not None or not (runs and "against" in chosen.reads),
         f"--runs was given without --out, and {RESULTS}/{name} is for the paper's numbers: add --out.",
     )
-    require(data in (None, "zinc", "pattern"), f"--data is {data!r}: choose zinc or pattern.")
+    require(data in (None, *chosen.data), f"--data is {data!r}: choose {' or '.join(chosen.data)}.")
     options = Options(
         seeds=None if seeds is None else tuple(seeds),
         epochs=epochs,

@@ -1,7 +1,7 @@
 """`ckgconv train`: a recipe, a saved recipe or a CSV of molecules → a run folder."""
 
 import statistics
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +15,7 @@ from ckgconv.cli.curve import draw_curve, sparkline
 from ckgconv.cli.watch import ProgressBar, Quiet
 from ckgconv.data.tables import read_table
 from ckgconv.engine.baseline import majority_predictor, mean_predictor
+from ckgconv.engine.folds import FoldedRuns, fold_folder, fold_recipe, write_folds
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import read_record
 from ckgconv.engine.resume import check_folder
@@ -42,6 +43,7 @@ def train_command(
     smiles: Annotated[str, typer.Option(help="CSV: column of the SMILES.")] = "smiles",
     target: Annotated[list[str] | None, typer.Option(help="CSV: column to predict. Repeatable.")] = None,
     split: Annotated[Split, typer.Option(help="CSV: how to split the rows.")] = Split.random,
+    folds: Annotated[int | None, typer.Option(help="Cross-validate: one run per fold of all graphs.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the run, by default runs/NAME-seedN.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
@@ -61,17 +63,37 @@ def train_command(
     chosen_seeds = seeds or [0 if record is None else record.seed]
     require(len(set(chosen_seeds)) == len(chosen_seeds), "The same seed was given twice: give each once.")
     folders = [run_folder(out, chosen, seed, len(chosen_seeds) > 1) for seed in chosen_seeds]
-    for seed, folder in zip(chosen_seeds, folders, strict=True):
-        check_folder(folder, chosen, seed, chosen_precision, resume)
-    runs = []
-    for seed, folder in zip(chosen_seeds, folders, strict=True):
-        runs.append(_train_one(chosen, seed, folder, resume, device, chosen_precision, data_dir, as_json))
+    planned = [plan(chosen, seed, folder, folds) for seed, folder in zip(chosen_seeds, folders, strict=True)]
+    for job in (job for jobs in planned for job in jobs):
+        check_folder(job.folder, job.recipe, job.seed, chosen_precision, resume)
+    done = [[_train_one(job, resume, device, chosen_precision, data_dir, as_json) for job in jobs] for jobs in planned]
     if not processes.is_first():
         return
+    if folds is not None:
+        _finish_folds([FoldedRuns(runs) for runs in done], folders, as_json)
+        return
+    runs = [run for (run,) in done]
     if as_json:
         print(valid_json([summary(run) for run in runs] if len(runs) > 1 else summary(runs[0])))
     elif len(runs) > 1:
         _report_spread(runs)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run to train."""
+
+    recipe: Recipe
+    seed: int
+    folder: Path
+
+
+def plan(chosen: Recipe, seed: int, folder: Path, folds: int | None) -> list[Job]:
+    """The runs of one seed: one, or one per fold."""
+    if folds is None:
+        return [Job(chosen, seed, folder)]
+    require(folds >= 3, f"--folds is {folds}: give at least 3, one to test, one to validate and one to train.")
+    return [Job(fold_recipe(chosen, folds, fold), seed, fold_folder(folder, fold)) for fold in range(folds)]
 
 
 def resolve(what: str, smiles: str, targets: list[str], split: str) -> Recipe:
@@ -127,25 +149,18 @@ def summary(run: Run) -> dict[str, object]:
     }
 
 
-def _train_one(
-    chosen: Recipe,
-    seed: int,
-    folder: Path,
-    resume: bool,
-    device: str,
-    precision: str,
-    data_dir: Path | None,
-    quiet: bool,
-) -> Run:
+def _train_one(job: Job, resume: bool, device: str, precision: str, data_dir: Path | None, quiet: bool) -> Run:
     console = Console(stderr=quiet)
     bar = ProgressBar(console)
     silent = quiet or not processes.is_first()
+    if job.recipe.data.folds is not None and not silent:
+        console.print(f"fold {job.recipe.data.fold + 1} of {job.recipe.data.folds}")
     try:
         run = train(
-            chosen,
-            seed,
+            job.recipe,
+            job.seed,
             data=data_dir,
-            folder=folder,
+            folder=job.folder,
             resume=resume,
             device=device,
             precision=precision,
@@ -154,7 +169,7 @@ def _train_one(
     finally:
         bar.stop()
     if processes.is_first():
-        draw_curve(run.record, folder / "curve.png")
+        draw_curve(run.record, job.folder / "curve.png")
         if not quiet:
             _report(run, console)
     return run
@@ -174,6 +189,25 @@ def _report(run: Run, console: Console) -> None:
         console.print(f"paper, its full recipe: test {metric} {mean:.4f} ± {spread:.4f}")
     console.print(f"validation {metric} by epoch: {sparkline([entry.val for entry in run.record.epochs])}")
     console.print(f"run: {run.folder}   curve: {run.folder}/curve.png")
+
+
+def _finish_folds(found: list[FoldedRuns], folders: list[Path], as_json: bool) -> None:
+    """Write folds.json of every seed, and print mean and s.d. over its folds."""
+    for folded, folder in zip(found, folders, strict=True):
+        write_folds(folder, folded)
+    if as_json:
+        results = [folded.to_json() | {"runs": [summary(run) for run in folded.runs]} for folded in found]
+        print(valid_json(results if len(results) > 1 else results[0]))
+        return
+    console = Console(soft_wrap=True)
+    for folded, folder in zip(found, folders, strict=True):
+        count, metric = len(folded.runs), folded.metric
+        console.print(f"test {metric} over {count} folds: {folded.tested}, each at its best validation epoch")
+        console.print(
+            f"validation {metric} at epoch {folded.common_epoch + 1}, the best on average over the folds: "
+            f"{folded.at_common_epoch}"
+        )
+        console.print(f"runs: {folder}/fold0 … fold{count - 1}")
 
 
 def _report_spread(runs: list[Run]) -> None:

@@ -41,7 +41,7 @@ class ProgressBar:
             total=self.epochs * graphs,
             completed=first_epoch * graphs,
             loss=0.0,
-            metric=f"val {run.recipe.training.metric}",
+            metric=f"val {run.record.metric}",
             val="–",
             speed=0.0,
         )

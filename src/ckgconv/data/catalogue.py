@@ -1,9 +1,9 @@
 """Data sets by name: where each is found, and how it is read.
 
-A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) has precedence. Without one, ZINC-12k and the
-single graphs `cora`, `minesweeper` and `chameleon-directed` are read from the package, large-sbm is drawn, and every
-other data set is downloaded from its official source and packed into the data folder. Installed packages add data sets,
-which their own functions read.
+A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) has precedence. Without one, ZINC-12k and
+the single graphs `cora`, `minesweeper` and `chameleon-directed` are read from the package, large-sbm is drawn, and
+every other data set is downloaded from its official source and packed into the data folder. Installed packages add data
+sets, which their own functions read.
 
 Of the files in the package, ZINC-12k is from *Benchmarking Graph Neural Networks*, Cora with its public split from
 *Planetoid*, and minesweeper and chameleon-directed with their ten splits from *heterophilous-graphs* (Yandex Research);
@@ -19,7 +19,8 @@ import torch
 
 from ckgconv.checks import InputError, require
 from ckgconv.data import sbm
-from ckgconv.data.official import download
+from ckgconv.data.folds import check_folds, folded
+from ckgconv.data.official import download, mutag
 from ckgconv.data.packed import PackedDataset, from_arrays, join, load_packed, read_arrays, save_packed
 from ckgconv.data.superpixels import NEIGHBOURS, superpixel_edges
 from ckgconv.data.tables import load_table
@@ -56,6 +57,7 @@ OURS: dict[str, Entry] = {
     "cora": Entry("cora.npz", "7 classes per node of one graph, accuracy"),
     "minesweeper": Entry("minesweeper.npz", "mine or not per node of one graph, AUROC, ten splits"),
     "chameleon-directed": Entry("chameleon_directed.npz", "5 classes per node of one graph, accuracy, ten splits"),
+    "mutag": Entry("mutag.npz", "2 classes per graph, accuracy over folds", load=mutag),
     "peptides-func": Entry("peptides_func.npz", "10 labels per graph, average precision"),
     "peptides-struct": Entry("peptides_struct.npz", "11 values per graph, MAE"),
 }
@@ -69,6 +71,11 @@ def data_folder(given: Path | None) -> Path:
 
 def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
     """The data set of a recipe: a named one, a CSV, a packed file or a folder of packed files."""
+    check_folds(recipe)
+    return folded(_read(recipe, folder), recipe)
+
+
+def _read(recipe: DataRecipe, folder: Path | None) -> PackedDataset:
     path = Path(recipe.name)
     if recipe.name in CATALOGUE:
         return _named(recipe, data_folder(folder))

@@ -126,6 +126,16 @@ def _zinc_full(root: Path, split: str) -> Any:
     return ZINC(str(root), subset=False, split=split)
 
 
+def mutag(folder: Path) -> PackedDataset:
+    """MUTAG from its official source; all graphs are in one split, to be divided into folds."""
+    from torch_geometric.datasets import TUDataset
+
+    try:
+        return from_pyg(TUDataset(str(folder / "official"), "MUTAG"))
+    except (OSError, RuntimeError) as error:
+        raise _no_download("mutag", error) from error
+
+
 OFFICIAL: dict[str, Callable[[Path, str], Any]] = {
     "zinc-full": _zinc_full,
     "mnist": _benchmark("MNIST"),
@@ -144,7 +154,11 @@ def download(name: str, folder: Path) -> PackedDataset:
         return from_pyg_splits(*(open_split(folder / "official" / name, split) for split in ("train", "val", "test")))
     except (OSError, RuntimeError) as error:
         shutil.rmtree(folder / "official" / name, ignore_errors=True)
-        raise InputError(
-            f"{name} could not be downloaded ({type(error).__name__}: {error}): put its packed file into the data "
-            f"folder (--data-dir or CKGCONV_DATA), or connect to the network."
-        ) from error
+        raise _no_download(name, error) from error
+
+
+def _no_download(name: str, error: Exception) -> InputError:
+    return InputError(
+        f"{name} could not be downloaded ({type(error).__name__}: {error}): put its packed file into the data folder "
+        f"(--data-dir or CKGCONV_DATA), or connect to the network."
+    )

@@ -5,13 +5,13 @@ from torch import Tensor
 
 from ckgconv.data import PackedDataset
 from ckgconv.engine.run import Run
-from ckgconv.tasks.metrics import METRICS, Score
+from ckgconv.tasks.metrics import Score
 from ckgconv.tasks.scaling import fitted
 
 
 def mean_predictor(run: Run) -> float | None:
     """The test metric of the mean, in the units of the data; None where targets are not values or none are tested."""
-    if METRICS[run.record.metric].targets != "values":
+    if run.learner.task.metric.targets != "values":
         return None
     splits = _targets(run.learner.data)
     if splits is None:
@@ -25,7 +25,7 @@ def mean_predictor(run: Run) -> float | None:
 def majority_predictor(run: Run) -> float | None:
     """The test metric of the most frequent class; None where targets are not classes or none are tested."""
     splits = _targets(run.learner.data)
-    if METRICS[run.record.metric].targets != "classes" or splits is None:
+    if run.learner.task.metric.targets != "classes" or splits is None:
         return None
     train, test = splits
     classes = max(run.model.outputs, 2)
@@ -44,7 +44,7 @@ def _targets(data: PackedDataset) -> tuple[Tensor, Tensor] | None:
 
 
 def _score(run: Run, prediction: Tensor, target: Tensor) -> float:
-    score = Score(run.record.metric, run.model.outputs, torch.device(target.device))
+    score = Score(run.learner.task.metric, run.model.outputs, torch.device(target.device))
     score.collector.distributed_available_fn = lambda: False  # each process has all rows
     score.update(prediction, target)
     return score.compute()

@@ -74,8 +74,17 @@ def training_tensors(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict
     for name, parameter in model.named_parameters():
         for moment, value in optimizer.state.get(parameter, {}).items():
             if value is not None:  # None: a moment that does not exist before the first step
-                tensors[f"optimizer.{moment}.{name}"] = torch.as_tensor(value)
+                tensors[f"optimizer.{moment}.{name}"] = _stored(value, moment, optimizer)
     return tensors
+
+
+def _stored(value: Any, moment: str, optimizer: torch.optim.Optimizer) -> Tensor:
+    if not isinstance(value, Tensor | int | float):
+        raise InputError(
+            f"The optimiser {type(optimizer).__name__} keeps {moment!r} of each parameter as a {type(value).__name__}, "
+            f"which a checkpoint cannot store: choose one whose state is tensors, or train without a folder."
+        )
+    return torch.as_tensor(value)
 
 
 def restore_training(tensors: dict[str, Tensor], model: nn.Module, optimizer: torch.optim.Optimizer) -> None:

@@ -13,7 +13,6 @@ from ckgconv.data.packed import SPLITS, ragged
 from ckgconv.engine.batches import evaluation_batches, training_batches
 from ckgconv.engine.layerwise import node_states, predictions, share_of
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.optim import learning_rate, set_learning_rate
 from ckgconv.engine.prepared import prepare, prepared_once
 from ckgconv.engine.replay import Replay, Work, padded_table
 from ckgconv.engine.samples import Sample, Source, eager_sample, source_of, targets
@@ -29,17 +28,20 @@ from ckgconv.tasks.metrics import Score
 EVALUATED_PAIRS = 2**16
 
 
-def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], None]) -> dict[str, Any]:
-    """Train on every training graph once; `tick` is called with the number of graphs and the loss of each step."""
+def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], bool | None]) -> dict[str, Any]:
+    """Train on every training graph once; `tick` is called with the number of graphs and the loss of each step.
+
+    Where it returns True, the epoch ends there.
+    """
     start = time.perf_counter()
-    rate = learning_rate(epoch, learner.recipe)
-    set_learning_rate(learner.optimizer, rate)
+    rate = learner.schedule.begin(epoch)
     learner.wrapped.train()
     summed, seen = 0.0, 0
     for count, loss in captured_losses(learner) if learner.captures else eager_losses(learner):
         summed += loss * count
         seen += count
-        tick(count, loss)
+        if tick(count, loss):
+            break
     return {"epoch": epoch, "train_loss": summed / max(seen, 1), "lr": rate, "seconds": time.perf_counter() - start}
 
 
@@ -81,7 +83,7 @@ def _step_on(learner: Learner, sample: Sample) -> float:
 @torch.no_grad()
 def evaluate(learner: Learner, split: str) -> float:
     """The recipe's metric on a split, in the units of the data."""
-    score = Score(learner.recipe.metric, learner.model.outputs, learner.fabric.device)
+    score = Score(learner.task.metric, learner.model.outputs, learner.fabric.device)
     if learner.captures and len(learner.data.split(split)):
         score.update(*captured_predictions(learner, split))
         return score.compute()
@@ -110,8 +112,14 @@ def _add_uncounted(learner: Learner, split: str, score: Score) -> None:
 def sampled_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     """Predictions [M, T] and targets of this process's share of the nodes of a split, by their whole supports."""
     learner.model.eval()
-    rows = share_of(learner, learner.data.target_rows(split).sort().values)
-    return predictions(learner, node_states(learner, own_graph(learner), rows)), node_targets(learner, rows)
+    rows = learner.data.target_rows(split).sort().values
+    own = share_of(learner, rows)
+    # A process without nodes takes one that does not count, of the shape and dtype that gathering needs.
+    counted, asked = len(own) > 0, own if len(own) else rows[:1]
+    target = node_targets(learner, asked)
+    counts = torch.full(target.shape[:1], counted, device=target.device)
+    predicted = predictions(learner, node_states(learner, own_graph(learner), asked))
+    return predicted, mask_targets(target, counts, learner.recipe.loss)
 
 
 def predict_batch(learner: Learner, batch: Data | GraphBatch) -> Tensor:

@@ -23,7 +23,7 @@ SHARE = 0.25
 
 
 @dataclass(frozen=True)
-class Part:
+class Excerpt:
     """Some receivers and the nodes that send to them, as a batch on the device of the model."""
 
     batch: GraphBatch
@@ -63,7 +63,7 @@ class LargeGraph:
     def num_nodes(self) -> int:
         return self.degree.shape[0]
 
-    def part(self, receivers: Tensor, rows: Rows, row: Tensor, entry: Tensor) -> Part:
+    def excerpt(self, receivers: Tensor, rows: Rows, row: Tensor, entry: Tensor) -> Excerpt:
         """The batch of some pairs of the given receivers [R], which ascend.
 
         Args:
@@ -102,18 +102,18 @@ class LargeGraph:
             node_weight=counts,
         )
         batch = pytree.tree_map(lambda value: value.to(self.device) if isinstance(value, Tensor) else value, batch)
-        return Part(batch, nodes, own.to(self.device))
+        return Excerpt(batch, nodes, own.to(self.device))
 
-    def whole(self, receivers: Tensor) -> Part:
+    def whole(self, receivers: Tensor) -> Excerpt:
         """All pairs of the receivers [R], which ascend."""
         rows = self.rows.rows(receivers)
-        return self.part(receivers, rows, *rows.all_entries())
+        return self.excerpt(receivers, rows, *rows.all_entries())
 
-    def without_pairs(self, nodes: Tensor) -> Part:
+    def without_pairs(self, nodes: Tensor) -> Excerpt:
         """Nodes [R], which ascend, and no pairs: enough for the states before the first layer."""
         none = nodes[:0]
         rows = Rows(none, none, none, self.node_encoding.new_zeros(0, self.rows.channels))
-        return self.part(nodes, rows, none, none)
+        return self.excerpt(nodes, rows, none, none)
 
 
 def large_graph(model: GraphModel, data: Data, device: torch.device) -> LargeGraph:

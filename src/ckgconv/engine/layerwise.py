@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
-from ckgconv.engine.large_graph import SHARE, LargeGraph, Part
+from ckgconv.engine.large_graph import SHARE, Excerpt, LargeGraph
 from ckgconv.engine.learner import Learner
 from ckgconv.ops.all_reduce import all_reduce
 from ckgconv.pairs.memory import free_bytes
@@ -28,7 +28,7 @@ def node_states(learner: Learner, graph: LargeGraph, wanted: Tensor) -> Tensor:
     """[W, D] states after the last layer of the nodes `wanted` [W], which ascend; the model is in evaluation mode."""
     model, every = learner.model, torch.arange(graph.num_nodes, device=wanted.device)
     where = _where(learner, graph)
-    states = _filled(every.split(NODES), graph.without_pairs, lambda part: model.input_states(part.batch), where)
+    states = _filled(every.split(NODES), graph.without_pairs, lambda excerpt: model.input_states(excerpt.batch), where)
     for layer in range(model.depth - 1):
         share = share_of(learner, every)
         own = _filled(graph.rows.chunks(share), graph.whole, _layer(learner, layer, states), where)
@@ -50,18 +50,18 @@ def share_of(learner: Learner, rows: Tensor) -> Tensor:
     return rows.tensor_split(learner.fabric.world_size)[learner.fabric.global_rank]
 
 
-def _layer(learner: Learner, layer: int, states: Tensor) -> Callable[[Part], Tensor]:
-    def run(part: Part) -> Tensor:
-        before = states[part.nodes.to(states.device)].to(learner.fabric.device)
-        return learner.model.layer_states(layer, before, part.batch).index_select(0, part.receivers)
+def _layer(learner: Learner, layer: int, states: Tensor) -> Callable[[Excerpt], Tensor]:
+    def run(excerpt: Excerpt) -> Tensor:
+        before = states[excerpt.nodes.to(states.device)].to(learner.fabric.device)
+        return learner.model.layer_states(layer, before, excerpt.batch).index_select(0, excerpt.receivers)
 
     return run
 
 
 def _filled(
     chunks: Iterator[Tensor] | tuple[Tensor, ...],
-    take: Callable[[Tensor], Part],
-    run: Callable[[Part], Tensor],
+    take: Callable[[Tensor], Excerpt],
+    run: Callable[[Excerpt], Tensor],
     where: torch.device,
 ) -> Tensor:
     """What `run` returns for the chunks, one below the other."""

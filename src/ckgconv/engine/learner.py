@@ -12,14 +12,15 @@ from torch_geometric.data import Data
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
 from ckgconv.data import PackedDataset
 from ckgconv.engine.optim import can_be_captured
+from ckgconv.engine.schedule import Schedule
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, pack
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.ops import dispatch
 from ckgconv.ops.all_reduce import all_reduce
 from ckgconv.pe import pairs_within
 from ckgconv.recipe import TrainingRecipe
-from ckgconv.tasks.losses import LOSSES, one_process
 from ckgconv.tasks.scaling import TargetScale
+from ckgconv.tasks.task import Task, one_process
 
 # Pairs encoded at a time when all pairs of a data set are counted or stored; each takes some hundred bytes.
 CHUNK = 2**21
@@ -36,6 +37,9 @@ class Learner:
     data: PackedDataset
     scale: TargetScale
     recipe: TrainingRecipe
+    task: Task
+    schedule: Schedule
+    watched: bool = False  # whether something must be called after every step
     replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name, and the source of their batches
     kept: dict[str, Any] = field(default_factory=dict)  # what depends on the data alone, such as prepared batches
 
@@ -43,13 +47,14 @@ class Learner:
     def captures(self) -> bool:
         """Whether steps run as CUDA graphs.
 
-        That takes one process on a GPU with Triton, float32 parameters, a model of static shapes, an optimiser that
-        can be captured, whole graphs, a support that keeps every edge, and memory for all pairs where they must be
-        stored.
+        That takes one process on a GPU with Triton, float32 parameters, a model and a loss of static shapes, an
+        optimiser that can be captured, whole graphs, a support that keeps every edge, memory for all pairs where they
+        must be stored, and no callback that is called after every step.
         """
         parameter = next(self.model.parameters())
         captures = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
         captures = captures and can_be_captured(self.optimizer) and self.recipe.sampling.kind == "none"
+        captures = captures and self.task.loss.static and not self.watched
         return captures and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
 
     @property
@@ -119,7 +124,7 @@ class Learner:
         """This process's share of the loss of a batch."""
         target = self.scale.standardise(target) if self.recipe.scale_targets else target
         total = all_reduce if self.fabric.world_size > 1 else one_process
-        return LOSSES[self.recipe.loss].of(self.recipe)(prediction.to(loss_dtype(prediction)), target, total)
+        return self.task.loss.of(self.recipe)(prediction.to(loss_dtype(prediction)), target, total)
 
     def backward(self, loss: Tensor) -> None:
         """Gradients of the loss of the whole batch: processes average their gradients, but their losses add up."""

@@ -51,7 +51,8 @@ def prepared_once(learner: Learner, graphs: Tensor) -> Prepared:
     if found is None:
         found = prepare(learner, graphs)
         size = tensor_bytes(found)
-        if kept.held_bytes + size <= kept.most_bytes:
+        # A module of the user's own reads PyG data as it is: nothing was prepared.
+        if isinstance(found.batch, GraphBatch) and kept.held_bytes + size <= kept.most_bytes:
             kept.batches[numbers] = found
             kept.held_bytes += size
     return found

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from ckgconv.engine.parts import Parts
 from ckgconv.files import read_text
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import from_json
@@ -14,5 +15,9 @@ def read_recipe(path: Path) -> Recipe:
 
 
 def named_or_saved(what: str) -> Recipe:
-    """The recipe in a recipe.json, or the one of that name."""
-    return read_recipe(Path(what)) if Path(what).suffix == ".json" else recipe_of(what)
+    """The recipe in a recipe.json, or the one of that name; refused where parts of it were given in Python."""
+    if Path(what).suffix != ".json":
+        return recipe_of(what)
+    saved = read_recipe(Path(what))
+    Parts().check(saved, saved.given, what)
+    return saved

@@ -60,7 +60,13 @@ def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str,
     saved = folder / "recipe.json"
     require(saved.exists(), f"{folder} holds no run to resume: start it without --resume.")
     remedy = f"resume it with 'ckgconv train {saved} --resume'."
-    require(read_recipe(saved) == recipe, f"{folder} was trained with another recipe: {remedy}")
+    kept = read_recipe(saved)
+    require(
+        kept.given == recipe.given,
+        f"{folder} was trained with {_listed(kept.given)} given in Python, not with {_listed(recipe.given)}: give the "
+        f"same parts to train(…, resume=True).",
+    )
+    require(kept == recipe, f"{folder} was trained with another recipe: {remedy}")
     record = read_record(folder)
     if record is None:  # missing or damaged: the checkpoints decide
         return
@@ -69,6 +75,10 @@ def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str,
         record.precision == precision,
         f"{folder} was trained with precision {record.precision}, not {precision}: {remedy}",
     )
+
+
+def _listed(given: tuple[str, ...]) -> str:
+    return " and ".join(given) or "nothing"
 
 
 def saved_record(folder: Path) -> Record | None:
@@ -115,13 +125,35 @@ def restore(run: "Run", watcher: Watcher) -> int:
     # A run of an earlier version has no identity of its data: it gets that of the data just read.
     saved = Record.from_json(state["record"], f"The newest checkpoint in {run.folder}")
     run.record = replace(saved, data=run.record.data)
+    for epoch in run.record.epochs:
+        run.learner.schedule.end(epoch.val)
+    _restore_groups(state.get("groups", []), run.learner.optimizer.optimizer)
     return run.record.epochs[-1].epoch + 1
 
 
 def state_of(run: "Run") -> dict[str, Any]:
     """What a checkpoint stores as JSON."""
     scale = run.learner.scale
-    return {"record": run.record.to_json(), "scale": {"mean": scale.mean.tolist(), "spread": scale.spread.tolist()}}
+    state: dict[str, Any] = {
+        "record": run.record.to_json(),
+        "scale": {"mean": scale.mean.tolist(), "spread": scale.spread.tolist()},
+    }
+    if "optimizer" in run.recipe.given:
+        state["groups"] = _groups(run.learner.optimizer.optimizer)
+    return state
+
+
+def _groups(optimizer: torch.optim.Optimizer) -> list[dict[str, int | float]]:
+    """Numbers of the parameter groups but the learning rate, since some optimisers count or adapt there."""
+    return [
+        {name: value for name, value in group.items() if name != "lr" and type(value) in (int, float, bool)}
+        for group in optimizer.param_groups
+    ]
+
+
+def _restore_groups(groups: list[dict[str, int | float]], optimizer: torch.optim.Optimizer) -> None:
+    for group, values in zip(optimizer.param_groups, groups, strict=False):
+        group.update(values)
 
 
 def saved_scale(state: dict[str, Any], learner: Learner) -> TargetScale:

@@ -8,9 +8,9 @@ print(predict_smiles(run, ["CCO", "c1ccccc1"]).values)
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 import torch
 from lightning.fabric import Fabric
@@ -19,24 +19,18 @@ from torch import Tensor
 from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
-from ckgconv.engine import checkpoint
+from ckgconv.engine.callbacks import Callbacks, watch_steps
 from ckgconv.engine.check import check_run
 from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
 from ckgconv.engine.optim import optimizer
-from ckgconv.engine.recipe_file import read_recipe
+from ckgconv.engine.own_model import OwnModel
+from ckgconv.engine.parts import GivenParts, Parts, parts_of
 from ckgconv.engine.record import Best, Epoch, Record, new_record, write_record
-from ckgconv.engine.resume import (
-    CheckpointBudget,
-    check_folder,
-    restore,
-    save_best,
-    save_checkpoint,
-    saved_record,
-    saved_scale,
-)
-from ckgconv.engine.run_data import GivenData, check_data, no_data, opened_data, training_data
+from ckgconv.engine.resume import CheckpointBudget, check_folder, restore, save_best, save_checkpoint, saved_record
+from ckgconv.engine.run_data import GivenData, check_data, training_data
+from ckgconv.engine.schedule import make_schedule
 from ckgconv.engine.setup import make_fabric, seed_epoch
 from ckgconv.engine.step_memory import check_training_memory
 from ckgconv.engine.tensorboard import TensorBoard
@@ -44,10 +38,10 @@ from ckgconv.engine.watcher import Silence, Watcher
 from ckgconv.engine.window import fits
 from ckgconv.files import write_text
 from ckgconv.nn.graph_model import GraphModel
-from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe as recipe_of
 from ckgconv.recipes import to_json
+from ckgconv.tasks.given import task_of
 from ckgconv.tasks.metrics import better
 from ckgconv.tasks.scaling import TargetScale, fitted, unscaled
 
@@ -74,7 +68,7 @@ class Run:
         return self.folder is not None and self.learner.fabric.is_global_zero
 
     def evaluate(self, split: str = "test") -> float:
-        """The recipe's metric on "train", "val" or "test", with the weights of the best validation epoch."""
+        """The run's metric on "train", "val" or "test", with the weights of the best validation epoch."""
         self._check_data()
         return evaluate(self.learner, split)
 
@@ -95,6 +89,7 @@ def train(
     device: str = "auto",
     precision: str = "32",
     watcher: Watcher | None = None,
+    **given: Unpack[GivenParts],
 ) -> Run:
     """Train a recipe, and return the network of its best validation epoch.
 
@@ -106,10 +101,12 @@ def train(
         folder: where the run is kept; None keeps it in memory.
         resume: continue the run in `folder`; the result is that of an uninterrupted one.
         device: "auto", "cpu" or "cuda"; precision: "32", "tf32", "bf16" or "64".
-        watcher: called at every step and epoch.
+        watcher: told of every step and epoch, such as a progress bar.
+        given: parts of your own in place of those that the recipe names: model, loss, metric, optimizer, schedule; and
+            callbacks. See `Parts`.
     """
-    watcher = watcher or Silence()
-    recipe = recipe_of(recipe) if isinstance(recipe, str) else recipe
+    watcher, parts = watcher or Silence(), parts_of(given)
+    recipe = parts.named_in(recipe_of(recipe) if isinstance(recipe, str) else recipe)
     folder = None if folder is None else Path(folder)
     _check_settings(recipe, seed)
     check_folder(folder, recipe, seed, precision, resume)
@@ -119,67 +116,45 @@ def train(
     check_data(graphs, recipe, fabric.world_size)
     reset_peak_memory(fabric.device)
     torch.manual_seed(seed)
-    learner = make_learner(fabric, build_model(recipe.model), graphs, recipe)
+    learner = make_learner(fabric, parts.build_model(recipe), graphs, recipe, parts)
     _try_one_graph(learner)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
-    run = Run(recipe, learner, new_record(recipe, seed, parameters, fabric.device, precision, identity), folder, {})
+    record = new_record(recipe, seed, parameters, fabric.device, precision, identity)
+    run = Run(recipe, learner, replace(record, metric=learner.task.metric_name), folder, {})
     first_epoch = restore(run, watcher) if resume and folder is not None and folder.exists() else 0
     if folder is not None and run.writes:
         write_text(folder / "recipe.json", to_json(recipe))
-    _run_epochs(run, first_epoch, watcher)
+    _run_epochs(run, first_epoch, watcher, Callbacks(run, parts.callbacks))
     _finish(run)
     return run
 
 
-def make_learner(fabric: Fabric, model: GraphModel, data: PackedDataset, recipe: Recipe) -> Learner:
+def make_learner(
+    fabric: Fabric, model: GraphModel, data: PackedDataset, recipe: Recipe, parts: Parts | None = None
+) -> Learner:
     """Model, optimiser and data on the device of `fabric`."""
+    parts = parts or Parts()
     model = accelerate(model, fabric.device)
-    wrapped, prepared_optimizer = fabric.setup(model, optimizer(model, recipe.training))
+    own = parts.make_optimizer(model.parameters())
+    chosen = optimizer(model, recipe.training) if own is None else own
+    wrapped, prepared_optimizer = fabric.setup(model, chosen)
     scale = unscaled()
     if recipe.training.scale_targets and data.y is not None and len(data.train):
         scale = fitted(data.y[data.target_rows("train")])
     scale = TargetScale(scale.mean.to(model.dtype), scale.spread.to(model.dtype)).to(fabric.device)
     data = data.to(fabric.device) if fits(data, fabric.device) else data
-    return Learner(fabric, model, wrapped, prepared_optimizer, data, scale, recipe.training)
-
-
-def open_run(folder: Path | str, device: str = "auto", precision: str | None = None, data: GivenData = None) -> Run:
-    """The best network of a finished or interrupted run, with the data set it was trained on.
-
-    A data set that was given in Python is not kept with the run: give it again as `data` to evaluate; predictions do
-    without. Otherwise `data` is the folder of packed files, as in `train`. Other data is refused.
-    """
-    return _opened(
-        Path(folder), device, precision, lambda recipe, record: opened_data(Path(folder), recipe, data, record.data)
+    return Learner(
+        fabric,
+        model,
+        wrapped,
+        prepared_optimizer,
+        data,
+        scale,
+        recipe.training,
+        task=task_of(recipe.training, parts.loss, parts.metric),
+        schedule=make_schedule(chosen, recipe.training, parts.schedule, own is not None),
+        watched=watch_steps(parts.callbacks),
     )
-
-
-def open_network(folder: Path | str, device: str = "auto", precision: str | None = None) -> Run:
-    """As `open_run` without the data set: enough to predict."""
-    return _opened(Path(folder), device, precision, lambda recipe, record: no_data())
-
-
-def _opened(
-    folder: Path, device: str, precision: str | None, data_of: Callable[[Recipe, Record], PackedDataset]
-) -> Run:
-    require(folder.is_dir(), f"{folder} is not a folder: give the folder of a run.")
-    records_only = "it holds a record but no weights" if (folder / "record.json").exists() else "it is no run"
-    require((folder / "recipe.json").exists(), f"{folder} has no recipe.json, {records_only}: give a run's folder.")
-    recipe = read_recipe(folder / "recipe.json")
-    try:
-        weights, state = checkpoint.load(folder / "best")
-    except InputError as error:
-        resume = f"'ckgconv train {folder / 'recipe.json'} --resume'"
-        raise InputError(f"{error} Write it again with {resume}.") from error
-    record = Record.from_json(state["record"], str(folder / "best.json"))
-    fabric = make_fabric(device, precision or record.precision)
-    learner = make_learner(fabric, build_model(recipe.model), data_of(recipe, record), recipe)
-    try:
-        learner.model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise InputError(f"The weights in {folder} are not those of its recipe.json: restore either file.") from error
-    learner.scale = saved_scale(state, learner)
-    return Run(recipe, learner, record, folder, weights)
 
 
 def _check_settings(recipe: Recipe, seed: int) -> None:
@@ -189,20 +164,22 @@ def _check_settings(recipe: Recipe, seed: int) -> None:
 
 def _try_one_graph(learner: Learner) -> None:
     """Refuse what the model cannot read before anything is written: attributes, coordinates, support."""
+    if isinstance(learner.model, OwnModel):
+        learner.model.check(learner.batch(learner.data.train[:1]), learner.recipe)
     check_training_memory(learner)
     first_sample(learner)
 
 
 def _warn_of_warm_up(run: Run, watcher: Watcher) -> None:
     training = run.recipe.training
-    if 1 < training.epochs <= training.warmup_epochs:
+    if "schedule" not in run.recipe.given and 1 < training.epochs <= training.warmup_epochs:
         watcher.warn(
             f"training.warmup_epochs is {training.warmup_epochs} and training.epochs {training.epochs}: the learning "
             f"rate never leaves its warm-up, and next to nothing is learned."
         )
 
 
-def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
+def _run_epochs(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbacks) -> None:
     epochs = run.recipe.training.epochs
     board = TensorBoard(run.folder, first_epoch) if run.folder is not None and run.writes else None
     _warn_of_warm_up(run, watcher)
@@ -210,12 +187,13 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
     earlier = run.record.wall_s  # seconds before the run was resumed
     start, budget = time.perf_counter(), CheckpointBudget()
     for number in range(first_epoch, epochs):
-        if _out_of_patience(run):
+        if callbacks.stopped or _out_of_patience(run):
             break
-        epoch = _run_epoch(run, number, watcher)
+        epoch = _run_epoch(run, number, watcher, callbacks)
+        last = callbacks.epoch(epoch) or number == epochs - 1
         run.record.wall_s = round(earlier + time.perf_counter() - start, 3)
         run.record.peak_memory_mb = peak_memory_mb(run.learner.fabric.device)
-        if run.writes and (number == epochs - 1 or budget.allows()):
+        if run.writes and (last or budget.allows()):
             with budget:
                 save_checkpoint(run, number)
         if board is not None:
@@ -225,15 +203,21 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher) -> None:
         board.close()
 
 
-def _run_epoch(run: Run, number: int, watcher: Watcher) -> Epoch:
+def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) -> Epoch:
     """Train and validate once; keep the weights if the validation metric is the best so far."""
     record = run.record
     seed_epoch(record.seed, number)
-    trained = train_epoch(run.learner, number, watcher.step)
+
+    def tick(graphs: int, loss: float) -> bool:
+        watcher.step(graphs, loss)
+        return callbacks.step(graphs, loss)
+
+    trained = train_epoch(run.learner, number, tick)
     trained["seconds"] = round(trained["seconds"], 3)
     epoch = Epoch(**trained, val=evaluate(run.learner, "val"))
     record.epochs.append(epoch)
-    if better(record.metric, epoch.val, None if record.best is None else record.best.val):
+    run.learner.schedule.end(epoch.val)
+    if better(run.learner.task.metric, epoch.val, None if record.best is None else record.best.val):
         record.best = Best(number, epoch.val)
         run.best_weights = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
     return epoch

@@ -8,6 +8,7 @@ import torch
 
 from ckgconv.checks import InputError, require
 from ckgconv.data import CATALOGUE, PackedDataset, data_folder, find, load
+from ckgconv.data.folds import folded
 from ckgconv.data.tables import read_table
 from ckgconv.engine.batches import check_sampling
 from ckgconv.engine.data_identity import DataIdentity, identity_of
@@ -50,7 +51,7 @@ def opened_data(folder: Path, recipe: Recipe, data: GivenData, saved: DataIdenti
 
 def _read(recipe: Recipe, data: GivenData) -> PackedDataset:
     if isinstance(data, PackedDataset):
-        return data.limited(recipe.data.limit)
+        return folded(data.limited(recipe.data.limit), recipe.data)
     return load(recipe.data, None if data is None else Path(data))
 
 

@@ -21,7 +21,7 @@ from ckgconv.checks import require
 from ckgconv.data.packed import PackedDataset, pointer, ragged, widened
 from ckgconv.data.partition import partition
 from ckgconv.engine.batches import training_batches
-from ckgconv.engine.large_graph import LargeGraph, Part, large_graph
+from ckgconv.engine.large_graph import Excerpt, LargeGraph, large_graph
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.samples import Sample
 from ckgconv.graphs import LayeredBatch
@@ -64,15 +64,15 @@ def _neighbour_steps(learner: Learner) -> Iterator[tuple[int, Callable[[], Sampl
 
 def neighbour_sample(learner: Learner, graph: LargeGraph, seeds: Tensor) -> Sample:
     """Seed nodes [S], which ascend, with what their states are drawn from."""
-    parts: list[Part] = []
+    excerpts: list[Excerpt] = []
     receivers = seeds
     for fanout in reversed(fanouts(learner)):
         rows = graph.rows.rows(receivers)
         row, offset = draw_entries(rows.size, fanout)
-        parts.append(graph.part(receivers, rows, row, rows.start[row] + offset))
-        receivers = parts[-1].nodes
-    parts.reverse()
-    layered = LayeredBatch(tuple(part.batch for part in parts), tuple(part.receivers for part in parts))
+        excerpts.append(graph.excerpt(receivers, rows, row, rows.start[row] + offset))
+        receivers = excerpts[-1].nodes
+    excerpts.reverse()
+    layered = LayeredBatch(tuple(each.batch for each in excerpts), tuple(each.receivers for each in excerpts))
     return Sample(layered, node_targets(learner, seeds))
 
 
@@ -104,7 +104,7 @@ def part_sample(learner: Learner, graph: LargeGraph, nodes: Tensor) -> Sample:
     within = inside[rows.sender[entry].long()]
     counting = _counting(learner, nodes).to(graph.device)
     target = mask_targets(node_targets(learner, nodes), counting, learner.recipe.loss)
-    return Sample(graph.part(nodes, rows, row[within], entry[within]).batch, target)
+    return Sample(graph.excerpt(nodes, rows, row[within], entry[within]).batch, target)
 
 
 def _parts(learner: Learner, graph: LargeGraph) -> tuple[Tensor, Tensor]:

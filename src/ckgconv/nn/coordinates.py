@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from ckgconv.checks import require
 from ckgconv.graphs import Pairs
-from ckgconv.nn.degree import DegreeInjection
+from ckgconv.nn.degree import DegreeInjection, degree_ratio
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.pairs import UNREACHABLE, Encoding
 
@@ -32,6 +32,10 @@ class CoordinateEncoder(nn.Module):
 
     def reset_parameters(self) -> None:
         """Nothing to reset unless a subclass has parameters."""
+
+    def reads(self, pairs: Pairs, degree: Tensor) -> tuple[Tensor, ...]:
+        """What the channels of a row depend on, apart from parameters and batch statistics: [R, …] each."""
+        return (pairs.coordinates,)
 
 
 class RandomWalkEncoder(CoordinateEncoder):
@@ -61,6 +65,10 @@ class RandomWalkEncoder(CoordinateEncoder):
         """The input of the norm, [R, C]."""
         coordinates = rescaled(pairs) if self.rescales else pairs.coordinates
         return coordinates if self.injection is None else self.injection(coordinates, degree, pairs)
+
+    def reads(self, pairs: Pairs, degree: Tensor) -> tuple[Tensor, ...]:
+        coordinates = rescaled(pairs) if self.rescales else pairs.coordinates
+        return (coordinates,) if self.injection is None else (coordinates, degree_ratio(coordinates, degree, pairs))
 
 
 class PairRWSEEncoder(CoordinateEncoder):
@@ -135,7 +143,7 @@ def rescaled(pairs: Pairs) -> Tensor:
     """|supp(i)| · P_ij (Appendix A.2): removes the dependence of walk probabilities on the size of the support."""
     if pairs.rescaled is not None:
         return pairs.rescaled
-    size = pairs.support_size[pairs.receiver].unsqueeze(-1)
+    size = pairs.support_size.index_select(0, pairs.receiver).unsqueeze(-1)
     if not pairs.has_zero_rows:
         return pairs.coordinates * size
     # A zero row stays zero under any factor.

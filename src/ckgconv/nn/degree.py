@@ -59,12 +59,16 @@ class DegreeInjection(nn.Module):
         nn.init.ones_(self.theta3)
 
     def forward(self, coordinates: Tensor, degree: Tensor, pairs: Pairs) -> Tensor:
-        positive = degree.where(degree > 0, 1.0).sqrt()
-        ratio = (positive[pairs.receiver] / positive[pairs.sender]).unsqueeze(-1)
-        if pairs.has_zero_rows:
-            zero_rows = coordinates.shape[0] - pairs.num_pairs
-            ratio = torch.cat([ratio, ratio.new_zeros(zero_rows, 1)])
-        return coordinates * (self.theta1 + ratio * (self.theta2 * self.theta3))
+        return coordinates * (self.theta1 + degree_ratio(coordinates, degree, pairs) * (self.theta2 * self.theta3))
 
     def extra_repr(self) -> str:
         return str(self.theta1.shape[0])
+
+
+def degree_ratio(coordinates: Tensor, degree: Tensor, pairs: Pairs) -> Tensor:
+    """[R, 1] √(d_i/d_j) of each row of the coordinates, zero on zero rows."""
+    positive = degree.where(degree > 0, 1.0).sqrt()
+    ratio = (positive.index_select(0, pairs.receiver) / positive.index_select(0, pairs.sender)).unsqueeze(-1)
+    if not pairs.has_zero_rows:
+        return ratio
+    return torch.cat([ratio, ratio.new_zeros(coordinates.shape[0] - pairs.num_pairs, 1)])

@@ -22,6 +22,7 @@ from torch.nn import functional as F
 from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
+from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import NoNorm, NormName, make_norm
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import spread
@@ -89,12 +90,14 @@ class Kernel(nn.Module):
         self.norm.reset_parameters()
         self.linear.reset_parameters()
 
-    def forward(self, pair_features: Tensor, pairs: Pairs) -> Iterable[KernelValues]:
-        return tuple(self.of_layer(pair_features, pairs, layer) for layer in range(self.layers))
+    def forward(self, pair_features: Tensor, pairs: Pairs, kinds: Kinds | None = None) -> Iterable[KernelValues]:
+        """`kinds`: rows and pairs are one of each kind, the results are of every pair."""
+        return tuple(self.of_layer(pair_features, pairs, layer, kinds) for layer in range(self.layers))
 
-    def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int) -> KernelValues:
+    def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int, kinds: Kinds | None = None) -> KernelValues:
         """ψ of one layer."""
-        return self.constrain(self.layer(pair_features, pairs, layer), pairs)
+        psi = self.layer(pair_features, pairs, layer)
+        return self.constrain(psi, pairs) if kinds is None else self.constrain(kinds.spread(psi), kinds.pairs)
 
     def values_per_row(self) -> int:
         """κ of `step_memory`: inputs of norms, activations and linear maps, ψ and masks; without gradients, ψ alone."""
@@ -126,6 +129,11 @@ class Kernel(nn.Module):
         if self.constraint == "softmax":
             stored, background = softmax_over_support(stored, background, pairs)
         return KernelValues(dropout(stored, self.kernel_dropout, self.training), background)
+
+    @property
+    def treats_equal_rows_equally(self) -> bool:
+        """Whether equal pair features have equal ψ: dropout inside the blocks draws a mask for every row."""
+        return not (self.training and any(block.dropout for block in self.blocks))
 
     def extra_repr(self) -> str:
         return f"layers={self.layers}, kernel_dropout={self.kernel_dropout}, constraint={self.constraint!r}"

@@ -11,6 +11,7 @@ from ckgconv.graphs import GraphBatch
 from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection
 from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
+from ckgconv.nn.kinds import kinds_of_pairs
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
 from ckgconv.ops.precision import HALVES, without_autocast
@@ -44,9 +45,13 @@ class MLPKernel(nn.Module):
         self.mlp.reset_parameters()
 
     def forward(self, batch: GraphBatch) -> KernelValues:
+        kinds = None
+        if self.mlp.treats_equal_rows_equally:
+            kinds = kinds_of_pairs(batch, self.stem.encoder.reads(batch.pairs, batch.degree))
+        batch = batch if kinds is None else kinds.batch
         with without_autocast(batch.degree):
             pair_features = self.stem(batch.pairs, batch.degree, self._edges(batch))
-        (values,) = self.mlp(pair_features, batch.pairs)
+        (values,) = self.mlp(pair_features, batch.pairs, kinds)
         return values
 
     def _edges(self, batch: GraphBatch) -> Edges | None:

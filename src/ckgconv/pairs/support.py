@@ -112,7 +112,7 @@ def _rowptr(graphs: PackedGraphs, receiver: Tensor) -> Tensor:
 def _restrict(graphs: PackedGraphs, coordinates: Coordinates, receiver: Tensor, sender: Tensor) -> Coordinates:
     """The coordinates of the given pairs; a pair that a sparse encoding does not store is zero."""
     row, found = row_of(receiver, sender, coordinates, graphs.num_nodes)
-    values = coordinates.values[row]
+    values = coordinates.values.index_select(0, row)
     if coordinates.complete:
         return Coordinates(receiver, sender, values, complete=False)
     # No distance is "zero elsewhere": whole numbers are distances.

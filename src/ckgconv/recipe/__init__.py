@@ -24,8 +24,10 @@ class DataRecipe:
     smiles: str = "smiles"  # CSV: column of the molecules
     targets: tuple[str, ...] = ()  # CSV: columns of the targets
     split: Literal["official", "random", "scaffold"] = "official"  # of a CSV: random or scaffold
-    split_seed: int = 0  # CSV: seed of the random split
+    split_seed: int = 0  # seed of the random split of a CSV, and of folds
     split_number: Annotated[int, AtLeast(0)] = 0  # which split, of nodes that were split several times
+    folds: int | None = None  # divide all graphs into this many folds, whatever their splits; None: keep the splits
+    fold: Annotated[int, AtLeast(0)] = 0  # which fold is tested; the next one validates, the others train
 
 
 @dataclass(frozen=True)
@@ -152,3 +154,4 @@ class Recipe:
     model: ModelRecipe
     training: TrainingRecipe
     paper_test: tuple[float, ...] = ()  # test metric of the paper's CKGCN on this data set: mean, s.d. of 4 runs
+    given: tuple[str, ...] = ()  # parts given in Python in place of those named here: "model", "loss", …

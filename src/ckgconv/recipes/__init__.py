@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import molecules, nodes, paper
+from ckgconv.recipes import graphs, molecules, nodes, paper
 from ckgconv.recipes.values import from_json, to_json, with_value
 from ckgconv.registry import Registry
 
@@ -17,6 +17,7 @@ OURS: dict[str, Callable[[], Recipe]] = {
     "peptides-struct": paper.peptides_struct,
     "zinc-demo": molecules.zinc_demo,
     "large-sbm": nodes.large_sbm,
+    "mutag": graphs.mutag,
     "nodes-homophilous": nodes.nodes_homophilous,
     "nodes-heterophilous": nodes.nodes_heterophilous,
     "nodes-directed": nodes.nodes_directed,

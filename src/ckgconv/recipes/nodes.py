@@ -139,7 +139,8 @@ def for_graph(base: Recipe, graph: Any) -> Recipe:
         graph: PyG `Data` or a packed data set, with floating features x [N, F] and targets y: classes [N], labels 0 or
             1 [N, T], or floating values [N] or [N, T].
     """
-    x, y = (getattr(graph, name, None) for name in ("x", "y"))
+    x: Any = getattr(graph, "x", None)
+    y: Any = getattr(graph, "y", None)
     check_tensor("x", x, "give node features [N, F].")
     check_tensor("y", y, "give a target per node.")
     require(

@@ -10,6 +10,7 @@ from ckgconv.studies import ablations
 from ckgconv.studies.edge_detection import edge_detection
 from ckgconv.studies.expressiveness import expressiveness
 from ckgconv.studies.kernels import kernels
+from ckgconv.studies.nodes import PROBLEMS, nodes
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
 from ckgconv.studies.significance import significance
@@ -33,6 +34,12 @@ STUDIES: dict[str, Study] = {
     "flexibility": Study("whether kernels need negative signs", ablations.flexibility, (*ablations.READS, "data")),
     "normalisation": Study("what LayerNorm costs", ablations.normalisation, ablations.READS),
     "kernels": Study("what learned kernels look like", kernels, ("runs", "data_dir")),
+    "nodes": Study(
+        "nodes of single graphs: ours next to GCN, GATv2, GraphSAGE and an MLP",
+        nodes,
+        ("seeds", "epochs", "data", "device", "data_dir"),
+        data=tuple(PROBLEMS),
+    ),
     "degree": Study("how much the degree scalers matter", ablations.degree, ablations.READS),
 }
 

@@ -20,7 +20,8 @@ from torch_geometric.data import Data
 
 from ckgconv.checks import InputError, require
 from ckgconv.data import load
-from ckgconv.engine.run import Run, open_network
+from ckgconv.engine.opened import open_network
+from ckgconv.engine.run import Run
 from ckgconv.graphs import pack
 from ckgconv.nn import CKGCN
 from ckgconv.nn.stem import Edges

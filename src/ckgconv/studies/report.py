@@ -79,11 +79,12 @@ class Report:
 
 @dataclass(frozen=True)
 class Study:
-    """A study by name: what it shows in one line, its function, and the fields of `Options` it reads."""
+    """A study by name: what it shows in one line, its function, the fields of `Options` it reads, and its data sets."""
 
     shows: str
     run: Callable[[Options], Report]
     reads: tuple[str, ...] = ()
+    data: tuple[str, ...] = ("zinc", "pattern")  # what the option `data` may name
 
 
 @dataclass(frozen=True)

@@ -39,8 +39,8 @@ class Score:
     Targets of NaN, and classes or labels of -1, do not count.
     """
 
-    def __init__(self, name: str, outputs: int, device: torch.device) -> None:
-        self.metric = METRICS[name]
+    def __init__(self, metric: Metric | str, outputs: int, device: torch.device) -> None:
+        self.metric = _named(metric)
         # In float64, so that sums do not depend on the order of the batches.
         self.collector = self.metric.make(outputs).set_dtype(torch.float64).to(device)
 
@@ -57,13 +57,17 @@ class Score:
                 return math.nan
 
 
-def better(name: str, one: float, other: float | None) -> bool:
+def better(metric: Metric | str, one: float, other: float | None) -> bool:
     """Whether the value `one` of a metric improves on `other`; NaN improves on nothing, and any number on NaN."""
     if other is None:
         return True
     if math.isnan(one) or math.isnan(other):
         return not math.isnan(one)
-    return one > other if METRICS[name].higher_is_better else one < other
+    return one > other if _named(metric).higher_is_better else one < other
+
+
+def _named(metric: Metric | str) -> Metric:
+    return METRICS[metric] if isinstance(metric, str) else metric
 
 
 def _accuracy(outputs: int) -> Collector:

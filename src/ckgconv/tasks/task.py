@@ -39,14 +39,17 @@ class Loss:
 
     Args:
         function: (prediction [M, T], target, total, options …) → this process's share of the loss, a scalar. Rows that
-            do not count change nothing, shapes never depend on how many do, and nothing is read back to the host.
+            do not count change nothing.
         targets: the kind of targets.
         options: fields of the training recipe that the function takes by name.
+        static: whether shapes never depend on how many rows count, and nothing is read back to the host, so that a
+            step can be captured.
     """
 
     function: Callable[..., Tensor]
     targets: Targets
     options: tuple[str, ...] = ()
+    static: bool = True
 
     def __call__(self, prediction: Tensor, target: Tensor, total: Total = one_process, **options: float) -> Tensor:
         return self.function(prediction, target, total, **options)
@@ -89,6 +92,15 @@ class Metric:
     def update(self, metric: torchmetrics.Metric, prediction: Tensor, target: Tensor) -> None:
         """Add a batch."""
         (self.feed or FEEDS[self.targets])(metric, prediction, target)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a run minimises, and what judges it."""
+
+    loss: Loss
+    metric: Metric
+    metric_name: str
 
 
 def classes_of(prediction: Tensor) -> Tensor:

@@ -87,7 +87,11 @@ def forward_and_backward(rows, channels, width, weighted):
         assert relative(mine, theirs) < 5e-5
 
 
-@pytest.mark.parametrize("kind", [lambda: LinearEncoder(2, 4), lambda: ConstantEncoder(4)], ids=["linear", "constant"])
+@pytest.mark.parametrize(
+    "kind",
+    [lambda: LinearEncoder(2, 4), lambda: LinearEncoder(2, 4, normalise="rows"), lambda: ConstantEncoder(4)],
+    ids=["linear", "rows", "constant"],
+)
 def test_factors_of_edge_attributes_give_the_same_features(kind):
     """Summed on rows before the product, with positions in the same product: values and gradients are unchanged."""
     from ckgconv.backends.cuda.attributes import factored

@@ -11,14 +11,15 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cpu import kernel_mlp
-from ckgconv.backends.cpu.distinct import distinct_rows
 from ckgconv.backends.cpu.memory import Memory
 from ckgconv.backends.stages import by_layer, has_batch_norms, mlp_dropout, stages_of
 from ckgconv.graphs import Pairs
 from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
+from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.derivatives import transformed
+from ckgconv.ops.distinct import distinct_rows, spread_rows
 
 # Of a step, shared by all layers: three of `kernel_mlp`, and two of the convolution while they exist.
 BUFFERS = 5
@@ -30,10 +31,10 @@ class CPUKernel(Kernel):
     norm: WeightedBatchNorm
     _memory: Memory
 
-    def forward(self, pair_features: Tensor, pairs: Pairs) -> Iterable[KernelValues]:
+    def forward(self, pair_features: Tensor, pairs: Pairs, kinds: Kinds | None = None) -> Iterable[KernelValues]:
         if not self.applies(pair_features, pairs):
-            return super().forward(pair_features, pairs)
-        values = self._trained(pair_features, pairs) if self.training else self._evaluated(pair_features, pairs)
+            return super().forward(pair_features, pairs, kinds)
+        values = self._trained(pair_features, pairs) if self.training else self._evaluated(pair_features, pairs, kinds)
         # A hook may read the values, which an iterator yields only once.
         return tuple(values) if self._forward_hooks else values
 
@@ -67,13 +68,18 @@ class CPUKernel(Kernel):
             tracking = kernel_mlp.Tracking(own_running, self.norm.momentum, self.norm.epsilon)
             yield split_rows(kernel_mlp.kernel_mlp(x, own, shared, tracking, dropout), pairs)
 
-    def _evaluated(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
-        rows, place = distinct_rows(pair_features)
-        shared = kernel_mlp.share_buffers(rows, self.memory)
+    def _evaluated(self, pair_features: Tensor, pairs: Pairs, kinds: Kinds | None) -> Iterator[KernelValues]:
+        rows = distinct_rows(pair_features) if kinds is None else kinds.rows
+        x = pair_features.contiguous()
+        if kinds is not None:
+            pairs = kinds.pairs
+        elif rows is not None:
+            x = x.index_select(0, rows.some)
+        shared = kernel_mlp.share_buffers(x, self.memory)
         stages, running = stages_of(self)
         for own in by_layer(kernel_mlp.folded(stages, running, self.norm.epsilon)):
-            psi = kernel_mlp.evaluated_kernel_mlp(rows, own, shared)
-            yield self.constrain(psi if place is None else psi.index_select(0, place), pairs)
+            psi = kernel_mlp.evaluated_kernel_mlp(x, own, shared)
+            yield self.constrain(psi if rows is None else spread_rows(psi, rows), pairs)
 
     @property
     def memory(self) -> Memory:

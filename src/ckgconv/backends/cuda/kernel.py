@@ -16,6 +16,7 @@ from ckgconv.backends.cuda.supports import kernel_reason
 from ckgconv.backends.stages import mlp_dropout, stages_of
 from ckgconv.graphs import Pairs
 from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
+from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.launch import draw_seeds
@@ -27,9 +28,9 @@ class FusedKernel(Kernel):
 
     norm: WeightedBatchNorm
 
-    def forward(self, pair_features: Tensor, pairs: Pairs) -> Iterable[KernelValues]:
-        if kernel_reason(self, pair_features) is not None:
-            return super().forward(pair_features, pairs)
+    def forward(self, pair_features: Tensor, pairs: Pairs, kinds: Kinds | None = None) -> Iterable[KernelValues]:
+        if kinds is not None or kernel_reason(self, pair_features) is not None:
+            return super().forward(pair_features, pairs, kinds)
         layers = only_real(self.all_layers(pair_features, pairs, None, None, IN_ORDER), pairs).unbind(0)
         # Dropout of unconstrained values is part of the pass.
         finish = split_rows if self.constraint == "none" else self.constrain

@@ -53,11 +53,11 @@ class SegmentConvolution(torch.autograd.Function):
         return gradient_x, gradient_psi, None, None, None, None
 
 
-def row_sums(values: Tensor, rowptr: Tensor) -> Tensor:
-    """[N, D] sums of the rows [P, D] between consecutive pointers [N + 1]."""
+def row_sums(values: Tensor, rowptr: Tensor, rows: Tensor | None = None) -> Tensor:
+    """[N, D] sums of the rows [P, D], taken in the order `rows`, between consecutive pointers [N + 1]."""
     if values.shape[0] == 0:
         return values.new_zeros(rowptr.shape[0] - 1, values.shape[1])
-    rows = torch.arange(values.shape[0])
+    rows = torch.arange(values.shape[0]) if rows is None else rows
     return F.embedding_bag(rows, values, rowptr, mode="sum", include_last_offset=True)
 
 

@@ -1,0 +1,150 @@
+"""k-fold cross-validation: one run per fold, and mean and standard deviation over the folds.
+
+    tested           of every fold, the test metric of its own best validation epoch
+    validated        of every fold, the validation metric of that epoch
+    common epoch     the one epoch e whose validation metric, averaged over the folds, is best
+    at common epoch  of every fold, the validation metric of epoch e, as the GIN paper (Xu et al. 2019) reports it
+
+No choice ever sees a test metric. `validated` and `at common epoch` are metrics of the graphs by which an epoch was
+chosen, so both flatter the network; `tested` does not.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from ckgconv.checks import check_whole
+from ckgconv.engine.parts import GivenParts
+from ckgconv.engine.run import Run, train
+from ckgconv.engine.run_data import GivenData
+from ckgconv.engine.watcher import Watcher
+from ckgconv.files import valid_json, write_text
+from ckgconv.recipe import Recipe
+from ckgconv.recipes import recipe as recipe_of
+from ckgconv.tasks.metrics import better
+
+
+class TrainOptions(GivenParts, total=False):
+    """Arguments of `train` that every fold shares."""
+
+    seed: int
+    data: GivenData
+    resume: bool
+    device: str
+    precision: str
+    watcher: Watcher | None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and sample standard deviation over the folds; NaN where a value is."""
+
+    mean: float
+    sd: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f} ± {self.sd:.4f}"
+
+
+@dataclass(frozen=True)
+class FoldedRuns:
+    """The runs of all folds, in order."""
+
+    runs: Sequence[Run]
+
+    @property
+    def metric(self) -> str:
+        return self.runs[0].record.metric
+
+    @property
+    def tested(self) -> Spread:
+        """Test metric of the best validation epoch of each fold."""
+        return _spread([_best(run).test for run in self.runs])
+
+    @property
+    def validated(self) -> Spread:
+        """Validation metric of the best validation epoch of each fold."""
+        return _spread([_best(run).val for run in self.runs])
+
+    @property
+    def common_epoch(self) -> int:
+        """The epoch whose mean validation metric is best, of those that every fold has reached."""
+        metric, best = self.runs[0].learner.task.metric, 0
+        means = [statistics.fmean(values) for values in zip(*(_curve(run) for run in self.runs), strict=False)]
+        for epoch, mean in enumerate(means):
+            if better(metric, mean, means[best]):
+                best = epoch
+        return best
+
+    @property
+    def at_common_epoch(self) -> Spread:
+        """Validation metric of every fold at the common epoch."""
+        return _spread([_curve(run)[self.common_epoch] for run in self.runs])
+
+    def to_json(self) -> dict[str, Any]:
+        """What folds.json contains."""
+        return {
+            "folds": len(self.runs),
+            "metric": self.metric,
+            "tested": dict(vars(self.tested)),
+            "validated": dict(vars(self.validated)),
+            "common_epoch": self.common_epoch,
+            "at_common_epoch": dict(vars(self.at_common_epoch)),
+            "tests": [_best(run).test for run in self.runs],
+        }
+
+
+def train_folds(
+    recipe: Recipe | str, folds: int = 10, folder: Path | str | None = None, **options: Unpack[TrainOptions]
+) -> FoldedRuns:
+    """Train a recipe once per fold of its data set.
+
+    Args:
+        recipe: a recipe, or the name of one; its `data.split_seed` draws the folds.
+        folds: how many, at least 3.
+        folder: where the runs are kept, as fold0, fold1, … with folds.json; None keeps them in memory.
+        options: other arguments of `train`, the same for every fold.
+    """
+    check_whole("folds", folds, 3)
+    recipe = recipe_of(recipe) if isinstance(recipe, str) else recipe
+    runs = [
+        train(fold_recipe(recipe, folds, fold), folder=None if folder is None else fold_folder(folder, fold), **options)
+        for fold in range(folds)
+    ]
+    found = FoldedRuns(runs)
+    if folder is not None:
+        write_folds(Path(folder), found)
+    return found
+
+
+def fold_recipe(recipe: Recipe, folds: int, fold: int) -> Recipe:
+    """The recipe of one fold."""
+    return replace(recipe, data=replace(recipe.data, folds=folds, fold=fold))
+
+
+def fold_folder(folder: Path | str, fold: int) -> Path:
+    """Where the run of a fold is kept."""
+    return Path(folder) / f"fold{fold}"
+
+
+def write_folds(folder: Path, found: FoldedRuns) -> None:
+    """folds.json, by the first process."""
+    if found.runs[0].learner.fabric.is_global_zero:
+        write_text(folder / "folds.json", valid_json(found.to_json(), indent=1))
+
+
+def _best(run: Run) -> Any:
+    assert run.record.best is not None
+    return run.record.best
+
+
+def _curve(run: Run) -> list[float]:
+    return [epoch.val for epoch in run.record.epochs]
+
+
+def _spread(values: Sequence[float | None]) -> Spread:
+    known = [float("nan") if value is None else value for value in values]
+    defined = all(value == value for value in known)
+    return Spread(statistics.fmean(known), statistics.stdev(known) if defined else float("nan"))

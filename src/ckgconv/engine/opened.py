@@ -1,0 +1,70 @@
+"""Saved runs, opened to predict or to be evaluated."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Unpack
+
+from ckgconv.checks import InputError, require
+from ckgconv.data import PackedDataset
+from ckgconv.engine import checkpoint
+from ckgconv.engine.parts import OpenedParts, Parts, parts_of
+from ckgconv.engine.recipe_file import read_recipe
+from ckgconv.engine.record import Record
+from ckgconv.engine.resume import saved_scale
+from ckgconv.engine.run import Run, make_learner
+from ckgconv.engine.run_data import GivenData, no_data, opened_data
+from ckgconv.engine.setup import make_fabric
+from ckgconv.recipe import Recipe
+
+# What finds the data set of a run; None: the network is opened alone.
+FindData = Callable[[Recipe, Record], PackedDataset]
+
+
+def open_run(
+    folder: Path | str,
+    device: str = "auto",
+    precision: str | None = None,
+    data: GivenData = None,
+    **given: Unpack[OpenedParts],
+) -> Run:
+    """The best network of a finished or interrupted run, with the data set it was trained on.
+
+    A data set that was given in Python is not kept with the run: give it again as `data` to evaluate; predictions do
+    without. Otherwise `data` is the folder of packed files, as in `train`. Other data is refused. A `model` or `metric`
+    that was given in Python has to be given again.
+    """
+
+    def find(recipe: Recipe, record: Record) -> PackedDataset:
+        return opened_data(Path(folder), recipe, data, record.data)
+
+    return _opened(Path(folder), device, precision, parts_of(given), find)
+
+
+def open_network(
+    folder: Path | str, device: str = "auto", precision: str | None = None, **given: Unpack[OpenedParts]
+) -> Run:
+    """As `open_run` without the data set: enough to predict."""
+    return _opened(Path(folder), device, precision, parts_of(given), None)
+
+
+def _opened(folder: Path, device: str, precision: str | None, parts: Parts, find: FindData | None) -> Run:
+    require(folder.is_dir(), f"{folder} is not a folder: give the folder of a run.")
+    records_only = "it holds a record but no weights" if (folder / "record.json").exists() else "it is no run"
+    require((folder / "recipe.json").exists(), f"{folder} has no recipe.json, {records_only}: give a run's folder.")
+    recipe = read_recipe(folder / "recipe.json")
+    parts.check(recipe, ["model"] if find is None else ["model", "metric"], folder)
+    try:
+        weights, state = checkpoint.load(folder / "best")
+    except InputError as error:
+        resume = f"'ckgconv train {folder / 'recipe.json'} --resume'"
+        raise InputError(f"{error} Write it again with {resume}.") from error
+    record = Record.from_json(state["record"], str(folder / "best.json"))
+    fabric = make_fabric(device, precision or record.precision)
+    data = no_data() if find is None else find(recipe, record)
+    learner = make_learner(fabric, parts.build_model(recipe), data, recipe, parts)
+    try:
+        learner.model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise InputError(f"The weights in {folder} are not those of its recipe.json: restore either file.") from error
+    learner.scale = saved_scale(state, learner)
+    return Run(recipe, learner, record, folder, weights)

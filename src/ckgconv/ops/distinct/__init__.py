@@ -1,0 +1,35 @@
+"""Distinct rows, on a CPU: what does not depend on the other rows needs to be computed once for each.
+
+`naive` is the specification of `hashed`. On a GPU a sort costs more than equal rows do.
+"""
+
+import torch
+from torch import Tensor
+
+from ckgconv.ops.derivatives import transformed
+from ckgconv.ops.distinct import hashed, naive
+from ckgconv.ops.distinct.hashed import Distinct
+
+LARGEST_SHARE = 0.9  # of distinct rows among all, up to which they pay
+
+
+def distinct_rows(*columns: Tensor) -> Distinct | None:
+    """The distinct rows of tensors [R, …] side by side; None where it does not pay to know them.
+
+    They are constants: None for tensors with a gradient, which equal values need not share.
+    """
+    fixed = not any(part.requires_grad for part in columns) and not transformed() and not torch.compiler.is_compiling()
+    if not fixed or any(part.device.type != "cpu" for part in columns):
+        return None
+    found = hashed.distinct_rows(*columns)
+    return None if found is None or len(found.some) > LARGEST_SHARE * len(found.kind) else found
+
+
+def spread_rows(values: Tensor, rows: Distinct) -> Tensor:
+    """[R, D] the values [U, D] of the distinct row that each row equals."""
+    if transformed() or torch.compiler.is_compiling():
+        return naive.spread_rows(values, rows.kind)
+    return hashed.Spread.apply(values, rows)
+
+
+__all__ = ["Distinct", "distinct_rows", "spread_rows"]

@@ -1,0 +1,67 @@
+"""Recipes for the classes of a few hundred small graphs, compared by folds."""
+
+from dataclasses import replace
+from typing import Any
+
+from ckgconv.checks import check_tensor, require
+from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, DataRecipe, HeadRecipe, KernelRecipe, Recipe, TrainingRecipe
+
+
+def mutag() -> Recipe:
+    """MUTAG, 188 molecules that are mutagenic or not, for `--folds 10`; takes a CPU core two minutes.
+
+    Of six settings the best mean validation accuracy over the folds, 0.936 (mean pooling; sum pooling 0.925).
+    """
+    return Recipe(
+        name="mutag",
+        data=DataRecipe("mutag"),
+        model=CKGCNRecipe(
+            width=16,
+            blocks=3,
+            node=AttributeRecipe("linear", (7,)),
+            edge=AttributeRecipe("linear", (4,)),
+            head=HeadRecipe("pyramid", "mean", layers=2, outputs=2),
+            kernel=KernelRecipe(blocks=1, dropout=0.2, mlp_dropout=0.1),
+            dropout=0.2,
+            steps=8,
+        ),
+        training=TrainingRecipe(
+            "cross_entropy",
+            "accuracy",
+            epochs=60,
+            warmup_epochs=5,
+            batch_size=32,
+            learning_rate=3e-3,
+            min_learning_rate=3e-4,
+            weight_decay=1e-4,
+        ),
+    )
+
+
+def for_graphs(base: Recipe, data: Any) -> Recipe:
+    """A recipe for the classes of graphs of one's own.
+
+    Args:
+        base: a recipe of this file, or another whose node attributes are "linear".
+        data: a packed data set with floating features x [N, F], classes y [G], and floating edge attributes or none.
+    """
+    for name, remedy in (("x", "give node features [N, F]."), ("y", "give a class per graph.")):
+        check_tensor(name, getattr(data, name, None), remedy)
+    x, y, edges = data.x, data.y, data.edge_attr
+    for name, values in (("x", x), *((("edge_attr", edges),) if edges is not None else ())):
+        require(
+            values.dim() == 2 and values.is_floating_point(),
+            f"{name} has shape {list(values.shape)} and dtype {values.dtype}: give floating columns, types one-hot.",
+        )
+    require(
+        y.dim() == 1 and not y.is_floating_point(),
+        f"y has shape {list(y.shape)} and dtype {y.dtype}: give one whole number per graph, its class.",
+    )
+    edge = AttributeRecipe("constant") if edges is None else AttributeRecipe("linear", (edges.shape[1],))
+    model = replace(
+        base.model,
+        node=replace(base.model.node, sizes=(x.shape[1],)),
+        edge=edge,
+        head=replace(base.model.head, outputs=max(int(y.max()) + 1, 2)),
+    )
+    return replace(base, model=model, paper_test=())

@@ -1,0 +1,105 @@
+"""Features first, then walks with a restart."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from graphs_for_tests import random_edges
+from torch_geometric.data import Data
+
+from ckgconv import InputError
+from ckgconv.backends import accelerate, why_not_fused
+from ckgconv.nn.models import build_model
+from ckgconv.nn.propagation import Propagation
+from ckgconv.recipe import AttributeRecipe, HeadRecipe, PropagationRecipe
+
+pytestmark = pytest.mark.usefixtures("double")
+
+RECIPE = PropagationRecipe(
+    width=6,
+    channels=4,
+    layers=3,
+    restart=0.2,
+    dropout=0.5,
+    node=AttributeRecipe("linear", (5,), normalise="rows", dropout=0.5),
+    edge=AttributeRecipe("none"),
+    head=HeadRecipe("pyramid", "none", layers=1, outputs=3),
+    steps=2,
+    support=2,
+)
+
+
+def network(**changes) -> Propagation:
+    """With kernels that differ between layers, walks and channels."""
+    model = build_model(replace(RECIPE, **changes)).eval()
+    torch.nn.init.normal_(model.kernel.theta)
+    return model
+
+
+def graph(nodes: int = 12, directed: bool = False) -> Data:
+    return Data(x=torch.rand(nodes, 5), edge_index=random_edges(nodes, 14, 3, directed))
+
+
+def walk(data: Data) -> torch.Tensor:
+    """[N, N] M, row i the senders of receiver i."""
+    matrix = torch.zeros(data.num_nodes, data.num_nodes)
+    matrix.index_put_((data.edge_index[1], data.edge_index[0]), torch.ones(data.num_edges), accumulate=True)
+    return matrix / matrix.sum(1, keepdim=True).clamp(min=1)
+
+
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("support", [2, "global", "sparse_global"])
+def test_equals_its_equation_on_every_support(support, directed):
+    model, data = network(support=support), graph(directed=directed)
+    m = walk(data)
+    walks = torch.stack([torch.eye(len(m)), m, m @ m])
+    hidden = torch.relu(model.node_encoder.linear(data.x / data.x.sum(1, keepdim=True)))
+    h = z = model.projection(hidden)
+    for theta in model.kernel.theta:
+        average = torch.einsum("kc,kij,jc->ic", theta.softmax(0), walks, z)
+        z = 0.2 * h + 0.8 * average
+    torch.testing.assert_close(model(data), model.head(z))
+
+
+def test_its_kernels_average():
+    """Features that all nodes share stay as they are, whatever the kernels, where every walk can go on."""
+    model, ring = network(), torch.arange(9)
+    edges = torch.cat([torch.stack([ring, ring.roll(1)]), torch.stack([ring.roll(1), ring])], dim=1)
+    data = Data(x=torch.rand(1, 5).expand(9, 5), edge_index=edges)
+    states = model.node_states(model.prepare(data))
+    alone = model.projection(torch.relu(model.node_encoder(data.x, 9)))
+    torch.testing.assert_close(states, alone)
+
+
+def test_two_ways_of_a_directed_graph_are_told_apart():
+    model, data = network(encoding="two_way_rrwp", support="sparse_global"), graph(directed=True)
+    back = Data(x=data.x, edge_index=data.edge_index.flip(0))
+    assert not torch.allclose(model(data), model(back))
+    swapped = network(encoding="two_way_rrwp", support="sparse_global")
+    swapped.load_state_dict(model.state_dict())
+    swapped.kernel.theta.data = model.kernel.theta.data[:, [0, 3, 4, 1, 2]]
+    torch.testing.assert_close(model(data), swapped(back))
+
+
+def test_trains_with_dropout_and_is_reset():
+    model, data = network().train(), graph()
+    assert not torch.equal(model(data), model(data))
+    model(data).square().sum().backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+    model.reset_parameters()
+    assert (model.kernel.theta == 0).all()
+
+
+def test_runs_as_it_is_written_on_every_device():
+    model, data = network(), graph()
+    torch.testing.assert_close(accelerate(model, "cpu")(data), model(data))
+    assert "CUDA" in why_not_fused(model, "cpu")
+
+
+def test_refusals_say_what_to_choose():
+    with pytest.raises(InputError, match="'spd', whose values are no probabilities"):
+        network(encoding="spd", support="global")
+    with pytest.raises(InputError, match="reads no edge attributes"):
+        network(edge=AttributeRecipe("constant"))
+    with pytest.raises(InputError, match=r"recipe.restart is 1: give less than 1"):
+        network(restart=1.0)
