@@ -23,7 +23,7 @@ from ckgconv.nn.layer_input import LayerInput, checked
 from ckgconv.nn.layer_kernel import GivenKernel, MLPKernel
 from ckgconv.nn.norm import NormName
 from ckgconv.nn.stem import PairStem
-from ckgconv.nn.step_memory import CountsSteps, RowSize
+from ckgconv.nn.step_memory import CountsSteps
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
 from ckgconv.ops.precision import wide_dtype
 from ckgconv.pairs import Encoding, Support, collate
@@ -215,7 +215,7 @@ class CKGConv(CountsSteps, nn.Module):
         return graph_batch
 
     def step_bytes(self, rows: int) -> int:
-        values = RowSize(self.encoding.channels, self.kernel.width, self.kernel.values_per_row())
+        values = self.kernel.row_size(self.encoding.channels)
         parameters = sum(parameter.numel() for parameter in self.parameters())
         return values.step_bytes(rows, parameters, self.convolution.projection.weight.dtype)
 
