@@ -40,7 +40,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "RRWP-16": {"steps": 16},
     "SPD": {"pe": "spd"},
     "dropout": {"dropout": 0.5},
-    "one layer": {"blocks": 1, "layer": True},
+    "one layer": {"blocks": 1, "layer": True, "dropout": 0.1},
 }
 
 
@@ -119,7 +119,9 @@ def network(case: dict[str, Any]) -> tuple[CKGCN, Run]:
 
 def layer(case: dict[str, Any]) -> tuple[CKGConv, Run]:
     width = case["width"]
-    model = CKGConv(width, width, steps=case["steps"], pe=case["pe"], kernel_blocks=case["kernel"])
+    model = CKGConv(
+        width, width, steps=case["steps"], pe=case["pe"], kernel_blocks=case["kernel"], mlp_dropout=case["dropout"]
+    )
     return model, lambda data: model(
         torch.ones(data.num_nodes, width, device=data.x.device), data.edge_index, batch=data.batch
     )

@@ -16,7 +16,7 @@ from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.step_memory import least_rows
 from ckgconv.graphs import pack
 from ckgconv.nn.kernel import Kernel
-from ckgconv.nn.step_memory import RowSize
+from ckgconv.nn.step_memory import least_row_size, row_size
 from ckgconv.pairs import encode, global_support, memory
 from ckgconv.pe import rrwp
 
@@ -44,11 +44,13 @@ def path(nodes):
 
 def test_formula():
     with torch.enable_grad():
-        assert RowSize(5, 32, 448).step_bytes(10, 7, torch.float32) == 10 * (32 + 4 * (448 + 148)) + 3 * 4 * 7
+        assert row_size(448, 32, 5).step_bytes(10, 7, torch.float32) == 10 * (32 + 4 * (448 + 148)) + 3 * 4 * 7
+        assert least_row_size(32, 5).step_bytes(10, 7, torch.float32) == 10 * (32 + 4 * (96 + 10)) + 3 * 4 * 7
         with torch.autocast("cpu", torch.bfloat16):
-            assert RowSize(5, 32, 448).step_bytes(1, 0, torch.float32) == 32 + 4 * (224 + 148)
+            assert row_size(448, 32, 5).step_bytes(1, 0, torch.float32) == 32 + 4 * (224 + 148)
     with torch.no_grad():
-        assert RowSize(5, 32, 64).step_bytes(10, 7, torch.float64) == 10 * (32 + 8 * (64 + 74))
+        assert row_size(64, 32, 5).step_bytes(10, 7, torch.float64) == 10 * (32 + 8 * (64 + 74))
+        assert least_row_size(32, 5).step_bytes(10, 7, torch.float64) == 10 * (32 + 8 * (64 + 10))
 
 
 @pytest.mark.parametrize(("norm", "blocks"), [("batch", 2), ("layer", 1), ("none", 2), ("batch", 0)])
@@ -106,21 +108,27 @@ def test_a_network_is_refused_before_any_pair_is_formed(free, monkeypatch):
         model(data)
 
 
-def test_a_layer_is_refused_too(free):
+def test_a_layer_is_refused_too(free, monkeypatch):
     free(20 * GIGABYTE)
-    layer, x = CKGConv(2, 32, steps=4), torch.rand(10_000, 2)
-    with pytest.raises(InputError, match="A step with gradients on 100,000,000 pairs"):
-        layer(x, path(10_000))
-    with pytest.raises(InputError, match="choose a number of hops as support, a smaller width"):
-        CKGConv(2, 32, steps=4, pe="spd")(x, path(10_000))
-    free(10**7)
+    x = torch.rand(10_000, 32)
+    for name in ("rrwp", "spd"):
+        layer = CKGConv(32, 32, steps=4, pe=name)
+        monkeypatch.setattr(layer, "prepare", lambda *_: pytest.fail("formed pairs"))
+        remedy = "choose a number" if name == "spd" else "choose support 'sparse_global'"
+        with pytest.raises(InputError, match=f"A step with gradients on 100,000,000 pairs .*: {remedy}"):
+            layer(x, path(10_000))
+    free(10**6)
     for support, remedy in (("sparse_global", "choose fewer steps"), (2, "choose fewer hops")):
         with pytest.raises(InputError, match=remedy):
-            CKGConv(2, 32, steps=4, support=support)(x[:3_000], path(3_000))
-    free(10**5)
-    given = CKGConv(2, 2, steps=4, kernel=nn.Linear(5, 2))
+            CKGConv(32, 32, steps=4, support=support)(x[:3_000], path(3_000))
+    given = CKGConv(32, 2, steps=4, kernel=nn.Linear(5, 32))
     with pytest.raises(InputError, match="on 40,000 pairs"):
         given(x[:200], path(200))
+
+
+def test_a_layer_with_dropout_in_its_kernel_computes_every_row():
+    every, some = (CKGConv(2, 32, steps=4, mlp_dropout=p).step_bytes(10**6) for p in (0.1, 0.0))
+    assert every > 3 * some
 
 
 def test_pairs_of_several_graphs_are_counted_graph_by_graph(free):

@@ -22,7 +22,7 @@ from ckgconv.nn.graph_model import GraphModel, count_parameters
 from ckgconv.nn.head import make_head
 from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.stem import Edges, NodeStem, PairStem
-from ckgconv.nn.step_memory import RowSize
+from ckgconv.nn.step_memory import row_size
 from ckgconv.ops.precision import without_autocast
 from ckgconv.recipe import CKGCNRecipe
 
@@ -104,7 +104,7 @@ class CKGCN(GraphModel):
         return Edges(batch.edge_row, self.edge_encoder(batch.edge_features, batch.edge_row.shape[0]))
 
     def step_bytes(self, rows: int) -> int:
-        values = RowSize(self.encoding.channels, self.recipe.width, self.kernel.values_per_row())
+        values = row_size(self.kernel.values_per_row(), self.recipe.width, self.encoding.channels)
         return values.step_bytes(rows, count_parameters([self]), self.dtype)
 
     @property

@@ -31,7 +31,12 @@ from ckgconv.nn.layer_kernel import GivenKernel, MLPKernel
 from ckgconv.nn.layer_options import LAZY, ConvOptions, channel_rule, chosen_options, one_width
 from ckgconv.nn.lazy import Unbuilt, check_built, fill, first_parameter, saved_shape
 from ckgconv.nn.stem import PairStem
+<<<<<<< HEAD
 from ckgconv.nn.step_memory import CountsSteps, RowSize
+=======
+from ckgconv.nn.step_memory import CountsSteps
+from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
+>>>>>>> sparse
 from ckgconv.ops.precision import wide_dtype
 from ckgconv.pairs import EncodedGraphs, Encoding, Support
 from ckgconv.pairs.adjacency import Adjacency
@@ -250,7 +255,7 @@ class CKGConv(CountsSteps, GraphLayer):
         return graph_batch
 
     def step_bytes(self, rows: int) -> int:
-        values = RowSize(self.encoding.channels, self.kernel.width, self.kernel.values_per_row())
+        values = self.kernel.row_size(self.encoding.channels)
         parameters = sum(parameter.numel() for parameter in self.parameters())
         return values.step_bytes(rows, parameters, self.parameter_dtype)
 

@@ -14,6 +14,7 @@ from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
 from ckgconv.nn.kinds import kinds_of_pairs
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
+from ckgconv.nn.step_memory import RowSize, least_row_size, row_size
 from ckgconv.ops.precision import HALVES, without_autocast
 from ckgconv.pairs import Encoding
 
@@ -29,14 +30,11 @@ class MLPKernel(nn.Module):
         self.stem = stem
         self.mlp = mlp
 
-    @property
-    def width(self) -> int:
-        """D, of the pair features."""
-        return self.stem.norm.channels
-
-    def values_per_row(self) -> int:
-        """κ of `step_memory`."""
-        return self.mlp.values_per_row()
+    def row_size(self, channels: int) -> RowSize:
+        """Values of a step for each pair with C coordinate channels."""
+        if self.mlp.treats_equal_rows_equally:
+            return least_row_size(self.mlp.channels, channels)
+        return row_size(self.mlp.values_per_row(), self.stem.norm.channels, channels)
 
     def reset_parameters(self) -> None:
         if self.edge_encoder is not None:
@@ -67,7 +65,7 @@ class GivenKernel(nn.Module):
     def __init__(self, module: nn.Module, encoding: Encoding, channels: int, inject_degree: bool) -> None:
         super().__init__()
         check_injection(encoding, inject_degree)
-        self.channels = self.width = channels
+        self.channels = channels
         self.couples_rows = any(isinstance(part, BATCH_NORMS) for part in module.modules())
         if encoding.support == "sparse_global":
             self._check_row_by_row()
@@ -75,9 +73,9 @@ class GivenKernel(nn.Module):
         self.injection = DegreeInjection(encoding.channels) if inject_degree else None
         self.module = module
 
-    def values_per_row(self) -> int:
-        """κ of `step_memory`: not counted, since it depends on the module."""
-        return 0
+    def row_size(self, channels: int) -> RowSize:
+        """Values of a step for each pair with C coordinate channels; what the module keeps is not counted."""
+        return least_row_size(self.channels, channels)
 
     def reset_parameters(self) -> None:
         if self.injection is not None:

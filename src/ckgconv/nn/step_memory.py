@@ -7,11 +7,15 @@
 much under autocast, or ψ of the layers that exist at once. The rest is what stem and convolution keep, and temporary
 values; 32 bytes are indices, and 3 p the gradients and the two moments of AdamW.
 
-The constants are as large as they may be without a measured peak below the formula, so that no step is refused that
-fits; one that comes close to the free memory may still fail. `benchmarks/step_memory.py --nodes 600`, two cores of a
-CPU: peaks are 1.0 to 1.2 times the formula for the training of accelerated models and 1.3 to 1.6 times for that of
-plain modules, 1.3 to 2.7 times without gradients. On one H200, networks of 2 and of 4 blocks of width 32: 1.16 and 1.26
-times in tf32, 1.04 and 1.16 times in bf16. Nodes are not counted.
+The constants are as large as they may be without a measured peak below the formula, so that no step that fits is turned
+away; one that comes close to the free memory may still fail. `benchmarks/step_memory.py --nodes 600`, one core of a
+CPU: peaks are 1.0 to 1.2 times the formula in the training of accelerated models and 1.3 to 1.6 times in that of plain
+modules, 1.1 to 3.1 times without gradients. On one H200, accelerated networks of 2 and of 4 blocks of width 32: 1.16
+and 1.26 times in tf32, 1.04 and 1.16 times in bf16. Nodes are not counted.
+
+A single layer without dropout inside its kernel computes pairs of one kind once (`kinds`), and there may be few kinds:
+only ψ and what the convolution makes of it are certain, s (3 D + 2 C) with gradients and s (2 D + 2 C) without, as
+measured on a ring.
 
 Legend: R rows of pairs, C coordinate channels, D width, s bytes of a value, p parameters.
 """
@@ -30,20 +34,26 @@ INDEX_BYTES = 32
 
 
 class RowSize(NamedTuple):
-    """Values that a model has for each row of its pairs."""
+    """Values that a model has for each row of its pairs, with gradients where they are enabled."""
 
-    channels: int  # C
-    width: int  # D
-    kernel: int  # κ
+    kernel: int  # κ, halved by autocast
+    rest: int
 
     def step_bytes(self, rows: int, parameters: int, dtype: torch.dtype) -> int:
-        """Of a step on `rows`, with gradients where they are enabled."""
-        channels, width, kernel = self
-        kernel = kernel // 2 if autocast_is_on() else kernel
-        if not torch.is_grad_enabled():
-            return rows * (INDEX_BYTES + dtype.itemsize * (kernel + 2 * width + 2 * channels))
-        kept = rows * (INDEX_BYTES + dtype.itemsize * (kernel + 4 * width + 4 * channels))
-        return kept + 3 * dtype.itemsize * parameters
+        """Of a step on `rows`."""
+        kernel = self.kernel // 2 if autocast_is_on() else self.kernel
+        updated = 3 * dtype.itemsize * parameters if torch.is_grad_enabled() else 0
+        return rows * (INDEX_BYTES + dtype.itemsize * (kernel + self.rest)) + updated
+
+
+def row_size(kernel: int, width: int, channels: int) -> RowSize:
+    """κ, D and C, where stem and kernel compute every row."""
+    return RowSize(kernel, (4 if torch.is_grad_enabled() else 2) * (width + channels))
+
+
+def least_row_size(width: int, channels: int) -> RowSize:
+    """Width of ψ and C, where they may compute few."""
+    return RowSize(0, (3 if torch.is_grad_enabled() else 2) * width + 2 * channels)
 
 
 class CountsSteps:

@@ -87,23 +87,26 @@ def nodes_homophilous() -> Recipe:
 
 
 def nodes_heterophilous() -> Recipe:
-    """Classes of nodes whose neighbours mostly differ from them, from many labels; minesweeper."""
+    """Classes of nodes whose neighbours mostly differ from them, from many labels; minesweeper.
+
+    Chosen by the validation AUROC of split 0: 0.947 at this width and depth, 0.937 at width 16 with 4 blocks, 0.873 to
+    0.878 with five deeper networks of width 64 and dropout of 0.2 or 0.3, which hurts here.
+    """
     return Recipe(
         name="nodes-heterophilous",
         data=DataRecipe("minesweeper"),
         model=CKGCNRecipe(
-            width=32,
-            blocks=4,
+            width=24,
+            blocks=6,
             node=AttributeRecipe("linear", (7,)),
             edge=AttributeRecipe("constant"),
             head=HeadRecipe("pyramid", "none", layers=2, outputs=1),
             kernel=KernelRecipe(blocks=1),
-            dropout=0.2,
-            steps=2,
+            steps=3,
             support=2,
         ),
         training=TrainingRecipe(
-            "binary", "auroc", epochs=300, warmup_epochs=5, batch_size=1, learning_rate=5e-3, weight_decay=1e-2
+            "binary", "auroc", epochs=150, warmup_epochs=5, batch_size=1, learning_rate=5e-3, weight_decay=1e-2
         ),
     )
 
