@@ -31,12 +31,7 @@ from ckgconv.nn.layer_kernel import GivenKernel, MLPKernel
 from ckgconv.nn.layer_options import LAZY, ConvOptions, channel_rule, chosen_options, one_width
 from ckgconv.nn.lazy import Unbuilt, check_built, fill, first_parameter, saved_shape
 from ckgconv.nn.stem import PairStem
-<<<<<<< HEAD
-from ckgconv.nn.step_memory import CountsSteps, RowSize
-=======
 from ckgconv.nn.step_memory import CountsSteps
-from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
->>>>>>> sparse
 from ckgconv.ops.precision import wide_dtype
 from ckgconv.pairs import EncodedGraphs, Encoding, Support
 from ckgconv.pairs.adjacency import Adjacency
