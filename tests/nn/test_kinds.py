@@ -10,8 +10,8 @@ from torch_geometric.data import Batch
 from ckgconv import CKGConv
 from ckgconv.backends import accelerate
 from ckgconv.nn import layer_kernel
-from ckgconv.nn.conv import LayerInput
 from ckgconv.nn.kinds import kinds_of_pairs
+from ckgconv.nn.layer_graph import GivenInput
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -22,7 +22,7 @@ CASES = [("rrwp", "global"), ("rrwp", 2), ("rrwp", "sparse_global"), ("spd", "gl
 
 
 def kinds_in(layer, edge_attr=BONDS):
-    batch = layer.prepare(LayerInput(torch.randn(GRAPHS.num_nodes, 6), GRAPHS.edge_index, edge_attr, GRAPHS.batch))
+    batch = layer.prepare(GivenInput(torch.randn(GRAPHS.num_nodes, 6), GRAPHS.edge_index, edge_attr, GRAPHS.batch))
     return batch, kinds_of_pairs(batch, layer.kernel.stem.encoder.reads(batch.pairs, batch.degree))
 
 
@@ -87,7 +87,7 @@ def test_parallel_edges_and_their_number_make_a_kind():
     x = torch.randn(4, 6)
     y = layer(x, edges, torch.tensor([2.0, 2, 1, 1, 1, 1]))
     for features in (torch.tensor([2.0, 2, 1, 1, 1, 1]), torch.tensor([1.0, 1, 1, 1, 0, 0])):
-        batch = layer.prepare(LayerInput(x, edges, features))
+        batch = layer.prepare(GivenInput(x, edges, features))
         kinds = kinds_of_pairs(batch, layer.kernel.stem.encoder.reads(batch.pairs, batch.degree))
         on_edges = kinds.rows.kind[batch.edge_row]
         assert on_edges[0] == on_edges[1]
