@@ -10,8 +10,8 @@ from torch_geometric.data import Batch
 from ckgconv import CKGConv
 from ckgconv.backends import accelerate
 from ckgconv.nn import layer_kernel
-from ckgconv.nn.layer_graph import GivenInput
 from ckgconv.nn.kinds import kinds_of_pairs
+from ckgconv.nn.layer_graph import GivenInput
 
 pytestmark = pytest.mark.usefixtures("double")
 

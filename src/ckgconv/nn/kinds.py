@@ -39,7 +39,8 @@ def kinds_of_pairs(batch: GraphBatch, reads: tuple[Tensor, ...]) -> Kinds | None
     """
     pairs, attributes = batch.pairs, batch.edge_features
     learned = attributes is not None and attributes.requires_grad
-    if learned or pairs.num_pairs == 0:
+    # How many kinds there are depends on the graphs, and a compiled program has shapes that do not.
+    if learned or torch.compiler.is_compiling() or pairs.num_pairs == 0:
         return None
     rows = distinct_rows(*reads, *_edge_kinds(batch))
     if rows is None:

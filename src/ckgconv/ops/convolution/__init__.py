@@ -41,7 +41,7 @@ def scaled_convolution(
         return triton.scaled_convolution(x, psi, support_size, triton.Lists(rowptr, receiver, sender, by_sender))
     if rowptr is None or x.device.type != "cpu" or transformed() or torch.compiler.is_compiling():
         return naive.scaled_convolution(x, psi, receiver, sender, support_size)
-    dtype = torch.result_type(x, psi)
+    dtype = torch.promote_types(x.dtype, psi.dtype)
     x, psi = x.to(wide_dtype(dtype)), psi.to(wide_dtype(dtype))
     return segments.scaled_convolution(x, psi, receiver, sender, support_size, rowptr).to(dtype)
 

@@ -31,14 +31,14 @@ def scaled_convolution(x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor,
     """y [N, D] from x [N, D], ψ [P, D]; receiver, sender [P]; support_size [N]. Empty supports give 0."""
     messages = widened(x).index_select(0, sender) * widened(psi)
     summed = messages.new_zeros(x.shape).index_add(0, receiver, messages)
-    return (summed / support_size.clamp(min=1).unsqueeze(-1)).to(torch.result_type(x, psi))
+    return (summed / support_size.clamp(min=1).unsqueeze(-1)).to(torch.promote_types(x.dtype, psi.dtype))
 
 
 def sparse_global_convolution(
     x: Tensor, psi: Tensor, background: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor, graph: Tensor
 ) -> Tensor:
     """y [N, D] over whole graphs, with ψ⁰ = background [N, D] for the pairs not stored; graph [N] of each node."""
-    dtype = torch.result_type(x, psi)
+    dtype = torch.promote_types(x.dtype, psi.dtype)
     x, psi, background = widened(x), widened(psi), widened(background)
     total = x.new_zeros(x.shape).index_add(0, graph, x).index_select(0, graph)
     messages = x.index_select(0, sender) * (psi - background.index_select(0, receiver))
