@@ -5,7 +5,7 @@ import torch
 from on_device import DEVICE, needs_triton
 
 from ckgconv.backends.cuda.assembly import naive
-from ckgconv.backends.cuda.assembly.naive import Capacity
+from ckgconv.backends.cuda.assembly.naive import Capacity, Edges
 
 pytestmark = needs_triton
 
@@ -45,9 +45,10 @@ def test_members(sizes, numbers):
         edges=3 * sum(taken) + 2,
         largest=max(sizes),
     )
-    expected = naive.members(*pointers, (both[1], both[0]), chosen, capacity, torch.float32)
+    expected = naive.members(Edges(*pointers, both[1], both[0]), chosen, capacity, torch.float32)
     there = both.to(DEVICE)
-    found = fused.members(*(value.to(DEVICE) for value in pointers), (there[1], there[0]), chosen.to(DEVICE), capacity)
+    store = Edges(*(value.to(DEVICE) for value in pointers), there[1], there[0])
+    found = fused.members(store, chosen.to(DEVICE), capacity)
     for name, mine, theirs in zip(expected._fields, found, expected, strict=True):
         if name == "nodes":
             for part, other, wanted in zip(theirs._fields, mine, theirs, strict=True):

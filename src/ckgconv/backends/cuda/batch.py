@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ckgconv.backends.cuda.assembly import Capacity, Members, members
+from ckgconv.backends.cuda.assembly import Capacity, Edges, Members, members
 from ckgconv.backends.cuda.assembly.naive import Ragged, ragged
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.backends.cuda.walk import walk_coordinates
@@ -103,8 +103,8 @@ def padded_batch(
     """
     if stored is None:
         like = torch.empty(0, dtype=dtype, device=numbers.device)
-        both = ends(store.edge_index, encoding.flow)
-        found = members(store.node_ptr, store.edge_ptr, both, numbers, capacity, like)
+        edges_of = Edges(store.node_ptr, store.edge_ptr, *ends(store.edge_index, encoding.flow))
+        found = members(edges_of, numbers, capacity, like)
         nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
         schedule.wait_for_prefetch()  # the launch of the walks occupies much of the device
         pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)

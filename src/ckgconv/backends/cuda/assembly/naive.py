@@ -32,6 +32,15 @@ class Capacity:
         return all(a >= b for a, b in zip(mine, theirs, strict=True))
 
 
+class Edges(NamedTuple):
+    """Graphs of a store by their edges."""
+
+    node_ptr: Tensor  # [· + 1] where the nodes of each graph begin
+    edge_ptr: Tensor  # [· + 1] where its edges begin
+    receiver: Tensor  # [·] integers, local to each graph
+    sender: Tensor  # [·]
+
+
 class Ragged(NamedTuple):
     """The rows of a packed array that belong to a batch, at capacity."""
 
@@ -75,26 +84,14 @@ def ragged(pointers: Tensor, numbers: Tensor, capacity: int) -> Ragged:
     return Ragged(index, owner, torch.cat([stop.new_zeros(1), stop]), real)
 
 
-def members(
-    node_ptr: Tensor,
-    edge_ptr: Tensor,
-    ends: tuple[Tensor, Tensor],
-    numbers: Tensor,
-    capacity: Capacity,
-    dtype: torch.dtype,
-) -> Members:
-    """The members of a batch of the graphs with the given numbers [G] and all their pairs; -1 is a graph without nodes.
-
-    Args:
-        node_ptr, edge_ptr: [· + 1] where each graph of the store begins.
-        ends: receivers and senders [·] of the edges of the store, integers local to each graph.
-    """
-    nodes, edges = ragged(node_ptr, numbers, capacity.nodes), ragged(edge_ptr, numbers, capacity.edges)
+def members(store: Edges, numbers: Tensor, capacity: Capacity, dtype: torch.dtype) -> Members:
+    """The members of a batch of the graphs with the given numbers [G], and all their pairs; -1: no graph."""
+    nodes, edges = ragged(store.node_ptr, numbers, capacity.nodes), ragged(store.edge_ptr, numbers, capacity.edges)
     sizes = nodes.start.diff()
     pair_stop = (sizes**2).cumsum(0)
     pair_start = pair_stop - sizes**2
     last = capacity.graphs - 1
-    i, j = (end[edges.row].long() for end in ends)
+    i, j = store.receiver[edges.row].long(), store.sender[edges.row].long()
     graph, weight = edges.owner.clamp(max=last), edges.real.to(dtype)
     matrix = weight.new_zeros(capacity.graphs * capacity.largest**2)
     # Sums of ones are exact in any order.

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ckgconv.backends.cuda.assembly.naive import Capacity, Members, Ragged
+from ckgconv.backends.cuda.assembly.naive import Capacity, Edges, Members, Ragged
 from ckgconv.ops.launch import power_of_two
 
 ROWS, PAIR_ROWS = 64, 128  # of a program
@@ -130,39 +130,30 @@ def place_pairs(
     tl.store(row_weight + row, there.to(tl.float32), mask=inside)
 
 
-def members(
-    node_ptr: Tensor, edge_ptr: Tensor, ends: tuple[Tensor, Tensor], numbers: Tensor, capacity: Capacity
-) -> Members:
+def members(store: Edges, numbers: Tensor, capacity: Capacity) -> Members:
     """See `naive`; floating values are float32."""
     numbers = numbers.contiguous()
     found = _allocated(capacity, numbers.device)
     graphs, nodes, pairs = capacity.graphs, capacity.nodes, capacity.pairs
     tile = {"ROWS": ROWS, "GRAPHS": power_of_two(graphs)}
     place_nodes[(-(-(nodes + 1) // ROWS),)](
-        node_ptr, numbers, graphs, *found.nodes[:3], found.nodes.real.view(torch.uint8), found.sizes,
+        store.node_ptr, numbers, graphs, *found.nodes[:3], found.nodes.real.view(torch.uint8), found.sizes,
         found.pair_start, found.filled, found.rowptr, found.support_size, found.diagonal, nodes, pairs, **tile,
     )  # fmt: skip
-    _place_edges(node_ptr, edge_ptr, ends, numbers, capacity, found)
+    _place_edges(store, numbers, capacity, found)
     place_pairs[(-(-pairs // PAIR_ROWS),)](
-        node_ptr, numbers, graphs, found.receiver, found.sender, found.transposed, found.row_weight, nodes, pairs,
+        store.node_ptr, numbers, graphs, found.receiver, found.sender, found.transposed, found.row_weight, nodes, pairs,
         **{**tile, "ROWS": PAIR_ROWS},
     )  # fmt: skip
     return found
 
 
-def _place_edges(
-    node_ptr: Tensor,
-    edge_ptr: Tensor,
-    ends: tuple[Tensor, Tensor],
-    numbers: Tensor,
-    capacity: Capacity,
-    found: Members,
-) -> None:
+def _place_edges(store: Edges, numbers: Tensor, capacity: Capacity, found: Members) -> None:
     """Edges, degrees and the steps of walks."""
     edges = capacity.edges
     edge_node, cell = torch.empty_like(found.edge), torch.empty_like(found.edge)
     place_edges[(-(-edges // ROWS),)](
-        node_ptr, edge_ptr, *ends, ends[0].stride(0), numbers, capacity.graphs, found.edge, found.edge_row, edge_node,
+        *store, store.receiver.stride(0), numbers, capacity.graphs, found.edge, found.edge_row, edge_node,
         cell, found.degree, edges, capacity.pairs, capacity.largest, ROWS=ROWS,
         GRAPHS=power_of_two(capacity.graphs),
     )  # fmt: skip
