@@ -24,7 +24,7 @@ from ckgconv.checks import require
 from ckgconv.data import load
 from ckgconv.engine.record import Record, read_record, write_record
 from ckgconv.engine.run import train
-from ckgconv.recipe import Recipe
+from ckgconv.recipe import Recipe, SamplingRecipe
 from ckgconv.studies.processes import in_processes
 from ckgconv.studies.report import Cell, Options, Origin, Report, new_figure
 from ckgconv.studies.t_test import sample, t_test
@@ -34,11 +34,17 @@ SEEDS = (0, 1, 2, 3)
 # Fields added to recipes later: left out of the digest at these values, so that earlier runs are still found.
 ATTRIBUTES: list[tuple[str, object]] = [("normalise", "none"), ("dropout", 0.0)]
 LATER: dict[str, list[tuple[str, object]]] = {
-    "data": [("split_number", 0)],
+    "": [("given", ())],
+    "data": [("split_number", 0), ("folds", None), ("fold", 0)],
     "model": [("kind", "ckgcn"), ("flow", "source_to_target")],
     "model.node": ATTRIBUTES,
     "model.edge": ATTRIBUTES,
-    "training": [("optimizer", "adamw"), ("momentum", 0.9), ("huber_delta", 1.0)],
+    "training": [
+        ("optimizer", "adamw"),
+        ("momentum", 0.9),
+        ("huber_delta", 1.0),
+        ("sampling", asdict(SamplingRecipe())),
+    ],
 }
 # p below which two variants are distinguished.
 SIGNIFICANT = 0.05
@@ -155,7 +161,7 @@ def digest(recipe: Recipe) -> str:
     values = asdict(recipe)
     for path, later in LATER.items():
         group: dict[str, Any] = values
-        for name in path.split("."):
+        for name in filter(None, path.split(".")):
             group = group[name]
         for name, value in later:
             if group.get(name) == value:
