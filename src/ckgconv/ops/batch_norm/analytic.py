@@ -20,7 +20,7 @@ from torch import Tensor
 from ckgconv.checks import require
 from ckgconv.ops.all_reduce import all_reduce, several_processes
 from ckgconv.ops.batch_norm import naive
-from ckgconv.ops.batch_norm.naive import row_share
+from ckgconv.ops.batch_norm.naive import row_share, weighted_moments
 from ckgconv.ops.derivatives import differentiated, of_specification, transformed
 from ckgconv.ops.precision import widened
 
@@ -32,10 +32,11 @@ class WeightedStandardisation(torch.autograd.Function):
     def forward(
         x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        centred, mean, variance, total_weight = centred_rows(x, row_weight)
+        moments = shared_moments if several_processes() else weighted_moments
+        mean, variance, total_weight = moments(x, row_weight)
         factor = scale * torch.rsqrt(variance + epsilon)
         # Centred before scaling: in float32 a large mean would otherwise cancel digits.
-        y = torch.addcmul(shift.unsqueeze(-2), centred, factor.unsqueeze(-2))
+        y = torch.addcmul(shift.unsqueeze(-2), x - mean.unsqueeze(-2), factor.unsqueeze(-2))
         return y, mean, variance, total_weight
 
     @staticmethod
@@ -51,14 +52,14 @@ class WeightedStandardisation(torch.autograd.Function):
         x, row_weight, scale, shift, mean, root, total_weight = ctx.saved_tensors
         if differentiated(gradient):
             return _differentiable_backward(ctx, gradient, x, row_weight, scale, shift)
-        centred, factor = x - mean.unsqueeze(-2), scale * root
+        standard = (x - mean.unsqueeze(-2)) * root.unsqueeze(-2)
         gradient_shift = gradient.sum(-2)
-        gradient_scale = (gradient * centred).sum(-2) * root
-        # In place from here on: on a CPU, fresh memory costs more than the arithmetic.
-        pulled = centred.mul_((factor * root * all_reduce(gradient_scale)).unsqueeze(-2))
-        pulled.add_((factor * all_reduce(gradient_shift)).unsqueeze(-2))
-        pulled.mul_(-1 / total_weight if row_weight is None else -row_share(row_weight, total_weight))
-        gradient_x = pulled.addcmul_(gradient, factor.unsqueeze(-2))
+        gradient_scale = (gradient * standard).sum(-2)
+        pulled = torch.addcmul(
+            all_reduce(gradient_shift).unsqueeze(-2), standard, all_reduce(gradient_scale).unsqueeze(-2)
+        )
+        share = 1 / total_weight if row_weight is None else row_share(row_weight, total_weight)
+        gradient_x = torch.addcmul(gradient, pulled, share, value=-1) * (scale * root).unsqueeze(-2)
         return gradient_x, None, gradient_scale, gradient_shift, None
 
 
@@ -80,19 +81,14 @@ def _differentiable_backward(
     return gradient_x, None, *others, None
 
 
-def centred_rows(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """x - μ, and μ, σ², W over the rows of all processes."""
-    if row_weight is None and not several_processes():
-        mean = x.mean(-2)
-        centred = x - mean.unsqueeze(-2)
-        total_weight = torch.full((), x.shape[-2], dtype=x.dtype, device=x.device)
-        return centred, mean, centred.square().mean(-2), total_weight
+def shared_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """`weighted_moments` over the rows of all processes."""
     weight = x.new_ones(x.shape[-2]) if row_weight is None else row_weight
     total_weight = all_reduce(weight.sum())
     share = row_share(weight, total_weight)
     mean = all_reduce((share * x).sum(-2))
-    centred = x - mean.unsqueeze(-2)
-    return centred, mean, all_reduce((share * centred).mul_(centred).sum(-2)), total_weight
+    variance = all_reduce((share * (x - mean.unsqueeze(-2)).square()).sum(-2))
+    return mean, variance, total_weight
 
 
 def weighted_batch_norm(

@@ -19,7 +19,7 @@ def distinct_rows(*columns: Tensor) -> Distinct | None:
     They are constants: None for tensors with a gradient, which equal values need not share.
     """
     fixed = not any(part.requires_grad for part in columns) and not transformed() and not torch.compiler.is_compiling()
-    if not fixed or any(part.device.type != "cpu" for part in columns):
+    if not fixed or any(part.device.type != "cpu" or part.shape[0] == 0 for part in columns):
         return None
     found = hashed.distinct_rows(*columns)
     return None if found is None or len(found.some) > LARGEST_SHARE * len(found.kind) else found
