@@ -40,6 +40,7 @@ SHORTENED = {
     "ckgconv train zinc-gin": "--set model.width=8 model.layers=1 data.limit=8 training.epochs=1 --device cpu",
     "ckgconv train runs": "--device cpu",
     "ckgconv bench": f"{SMALL} training.batch_size=4 --steps 1 --device cpu",
+    "ckgconv study nodes": "--seeds 0 --epochs 1 --device cpu",
     "ckgconv study oversmoothing": "--seeds 0 --epochs 2",
     "ckgconv data build": None,  # parsed: it draws 26,000 graphs, or downloads
     "python examples/own_loop.py": "--epochs 1 --limit 8 --width 8 --blocks 2",
