@@ -3,10 +3,11 @@
 from ckgconv.checks import require
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.grit import GRIT
 from ckgconv.recipe import ModelRecipe
 from ckgconv.registry import Registry
 
-MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", {"ckgcn": CKGCN})
+MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", {"ckgcn": CKGCN, "grit": GRIT})
 
 
 def build_model(recipe: ModelRecipe) -> GraphModel:
