@@ -106,6 +106,22 @@ class GRITRecipe(ModelRecipe):
     clamp: Positive = 5.0  # largest attention score
 
 
+@dataclass(frozen=True, kw_only=True)
+class MessagePassingRecipe(ModelRecipe):
+    """A network of message passing; with attention heads, GPS."""
+
+    kind: str = "message_passing"
+    layer: Literal["gcn", "gine", "gatv2", "gatedgcn", "pna"]
+    blocks: Count
+    heads: Count = 4  # of GATv2
+    residual: bool = True
+    ffn: bool = True  # a feed-forward network after each layer
+    norm: Literal["batch", "layer", "none"] = "batch"
+    dropout: float = 0.0
+    attention_heads: Annotated[int, AtLeast(0)] = 0  # attention over the support next to the layer, as in GPS
+    attention_dropout: float = 0.0
+
+
 @dataclass(frozen=True)
 class TrainingRecipe:
     """Optimiser, schedule, loss, metric."""
