@@ -35,18 +35,37 @@ def test_targets_receive_unless_the_flow_is_turned():
         pack(index, num_nodes=4, flow="forward")
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+def test_narrow_integers_are_widened(dtype):
+    graphs = pack(edges((0, 1), (2, 2)).to(dtype), torch.tensor([0, 0, 1], dtype=dtype))
+    assert {graphs.receiver.dtype, graphs.sender.dtype, graphs.node_graph.dtype} == {torch.int64}
+    assert torch.equal(graphs.edge_index, edges((0, 1), (2, 2)))
+
+
+def test_graphs_may_have_no_nodes():
+    graphs = pack(edges((0, 1), (2, 2)), torch.tensor([1, 1, 3]), num_graphs=5)
+    assert graphs.sizes.tolist() == [0, 2, 0, 1, 0]
+    assert graphs.largest == 2
+    assert pack(edges((0, 1)), torch.tensor([1, 1])).sizes.tolist() == [0, 2]
+    assert pack(edges(), num_nodes=0).sizes.tolist() == [0]
+    nothing = pack(edges(), torch.zeros(0, dtype=torch.int64))
+    assert (nothing.num_graphs, nothing.num_nodes, nothing.largest) == (0, 0, 0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (dict(edge_index=edges((0, 5)), num_nodes=2), ["edge_index", "5", "0 … 1"]),
         (dict(edge_index=edges((0, -1)), num_nodes=2), ["edge_index", "-1"]),
-        (dict(edge_index=edges((0, 1)).int(), num_nodes=2), ["edge_index", "int32", "long()"]),
+        (dict(edge_index=edges((0, 1)).float(), num_nodes=2), ["edge_index", "float32", "long()"]),
+        (dict(edge_index=edges((0, 1)).bool(), num_nodes=2), ["edge_index", "bool", "long()"]),
         (dict(edge_index=torch.zeros(3, 2).long(), num_nodes=2), ["edge_index", "[3, 2]"]),
-        (dict(edge_index=edges(), num_nodes=0), ["empty"]),
+        (dict(edge_index=edges((0, 1)), num_nodes=0), ["empty (0 nodes)", "1 edges", "no edges"]),
         (dict(edge_index=edges()), ["num_nodes"]),
         (dict(edge_index=edges((0, 1)), batch=torch.tensor([0, 1])), ["edge_index", "different graphs"]),
         (dict(edge_index=edges(), batch=torch.tensor([1, 0])), ["batch", "ascending"]),
-        (dict(edge_index=edges(), batch=torch.tensor([0, 0, 2])), ["batch", "graph 1", "no node"]),
+        (dict(edge_index=edges(), batch=torch.tensor([0, 0, 2]), num_graphs=2), ["batch", "2", "0 … 1"]),
+        (dict(edge_index=edges(), batch=torch.tensor([0, 2**40])), ["batch", str(2**40)]),
         (dict(edge_index=edges(), batch=torch.tensor([0.0])), ["batch", "float32"]),
         (dict(edge_index=edges((0, 1)), num_nodes=2, edge_weight=torch.tensor([-1.0])), ["edge_weight", "-1.0"]),
         (dict(edge_index=edges((0, 1)), num_nodes=2, edge_weight=torch.tensor([torch.nan])), ["edge_weight", "nan"]),

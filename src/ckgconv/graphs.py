@@ -22,13 +22,17 @@ from ckgconv.checks import check_choice, check_device, check_index, check_shape,
 
 Flow = Literal["source_to_target", "target_to_source"]
 SOURCE_TO_TARGET: Flow = "source_to_target"
+NARROW = (torch.int8, torch.int16, torch.int32, torch.uint8)
+# A graph number beyond this one is a mistake: its pointers alone would fill gigabytes.
+MOST_GRAPHS = 2**30
 
 
 @dataclass(frozen=True)
 class PackedGraphs:
     """G graphs one after the other, with node numbers consecutive over all of them.
 
-    Self loops are edges like any other: a walk may stay. Parallel edges add up: A_ij is the sum of their weights.
+    Self loops are edges like any other: a walk may stay. Parallel edges add up: A_ij is the sum of their weights. A
+    graph may have no nodes, and there may be no graphs.
     """
 
     receiver: Tensor  # [E] int64, i of each edge
@@ -59,6 +63,11 @@ class PackedGraphs:
         """[G] number of nodes of each graph."""
         return self.node_ptr.diff()
 
+    @property
+    def largest(self) -> int:
+        """Nodes of the largest graph, 0 where there is none."""
+        return int(self.sizes.max()) if self.num_graphs else 0
+
     def weights(self, dtype: torch.dtype) -> Tensor:
         """[E] edge weights, ones where none were given."""
         if self.edge_weight is None:
@@ -75,13 +84,15 @@ class PackedGraphs:
 class Coordinates:
     """Pseudo-coordinates P of node pairs, sorted by receiver, then sender.
 
-    Either every pair of every graph is stored (`complete`, Σ n² rows) or only those that differ from zero.
+    Either every pair of every graph is stored (`complete`, Σ n² rows), or all that differ from zero, or, where far
+    pairs are not zero, only those that somebody asked for.
     """
 
     receiver: Tensor  # [P] int64
     sender: Tensor  # [P] int64
     values: Tensor  # [P, C], or [P] int64 for the shortest-path distance
     complete: bool
+    zero_elsewhere: bool = True  # whether a pair that is not stored is zero; of no meaning where all are
 
 
 @dataclass(frozen=True)
@@ -132,7 +143,8 @@ class GraphBatch:
     edge_features: Tensor | None  # [E', Fe] floating or int64
     position: Tensor | None  # [N, 2] node positions of superpixel graphs
     node_filled: Tensor | None = None  # [1] int64, nodes from this one on are padding; None: all nodes are real
-    node_weight: Tensor | None = None  # [N] 1 for a real node, 0 for padding; None: all nodes are real
+    # [N] 1 for a node that counts in batch statistics, 0 for padding and for nodes that only send; None: all count
+    node_weight: Tensor | None = None
 
     @property
     def num_graphs(self) -> int:
@@ -142,6 +154,24 @@ class GraphBatch:
     def edge_index(self) -> Tensor:
         """[2, E'] the edges inside the support, senders above receivers, as PyG's layers read it."""
         return torch.stack([self.pairs.sender[self.edge_row], self.pairs.receiver[self.edge_row]])
+
+
+@dataclass(frozen=True)
+class LayeredBatch:
+    """Batches of the layers of a network, from the first to the last: a sample of one large graph.
+
+    The receivers of a layer are the nodes of the next one, in the same order; those of the last are the seed nodes.
+    """
+
+    batches: tuple[GraphBatch, ...]
+    receivers: tuple[Tensor, ...]  # [R] int64 each, which nodes of that batch are receivers; the others only send
+
+
+class Handed:
+    """A batch that Lightning Fabric hands on as it is: it copies dataclasses field by field, and these are frozen."""
+
+    def __init__(self, batch: GraphBatch | LayeredBatch) -> None:
+        self.batch = batch
 
 
 for _structure in (PackedGraphs, Coordinates, Pairs, GraphBatch):
@@ -154,32 +184,28 @@ def pack(
     edge_weight: Tensor | None = None,
     num_nodes: int | None = None,
     flow: Flow = SOURCE_TO_TARGET,
+    num_graphs: int | None = None,
 ) -> PackedGraphs:
     """Check a PyG-style description of one or several graphs and pack it.
 
     Args:
-        edge_index: [2, E] int64, sources above targets.
-        batch: [N] int64 ascending, the graph of each node; None: one graph of `num_nodes` nodes.
+        edge_index: [2, E] integers, sources above targets.
+        batch: [N] integers, ascending, the graph of each node; None: one graph of `num_nodes` nodes. A number that it
+            skips is a graph without nodes.
         edge_weight: [E] non-negative, or None.
         num_nodes: N, required where `batch` is None.
         flow: which end of an edge receives, "source_to_target" (the target, as in PyG) or "target_to_source".
+        num_graphs: G, where graphs without nodes end the batch; by default up to the last number of `batch`.
     """
     check_shape("edge_index", edge_index, (2, None), "give edges as two rows, sources above targets.")
     check_device(edge_index=edge_index, batch=batch, edge_weight=edge_weight)
     if batch is None:
         require(num_nodes is not None, "Neither batch nor num_nodes was given: give the number of nodes.")
         batch = torch.zeros(num_nodes or 0, dtype=torch.int64, device=edge_index.device)
+        num_graphs = num_graphs or 1
     check_shape("batch", batch, (num_nodes,), "give the graph number of each node.")
-    require(batch.numel() > 0, "The batch is empty (0 nodes): drop empty batches before the model.")
-    check_index("batch", batch, batch.numel(), "graph numbers")
-    check_index("edge_index", edge_index, batch.numel(), "node numbers")
-    steps = batch.diff(prepend=batch.new_full((1,), -1))
-    require(bool((steps >= 0).all()), "batch is not ascending: sort the nodes by graph.")
-    require(
-        bool((steps <= 1).all()),
-        f"batch skips graph {int(batch[int((steps > 1).int().argmax())]) - 1}, which has no node: "
-        f"drop empty graphs and renumber the others.",
-    )
+    edge_index, batch = widened(edge_index), widened(batch)
+    _check_numbers(edge_index, batch, num_graphs)
     crossing = batch[edge_index[0]] != batch[edge_index[1]]
     if bool(crossing.any()):
         i, j = edge_index[:, int(crossing.int().argmax())].tolist()
@@ -189,9 +215,26 @@ def pack(
     if edge_weight is not None:
         check_shape("edge_weight", edge_weight, (edge_index.shape[1],), "give one weight per edge.")
         check_weights("edge_weight", edge_weight)
-    sizes = torch.bincount(batch)
+    sizes = torch.bincount(batch, minlength=num_graphs or 0)
     receiver, sender = ends(edge_index, flow)
     return PackedGraphs(receiver, sender, edge_weight, batch, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+
+
+def widened(index: Tensor) -> Tensor:
+    """Integers of any width as int64; other dtypes as they are, for a check to refuse."""
+    return index.long() if index.dtype in NARROW else index
+
+
+def _check_numbers(edge_index: Tensor, batch: Tensor, num_graphs: int | None) -> None:
+    """Refuse node and graph numbers that do not exist, and nodes that are not sorted by graph."""
+    check_index("batch", batch, MOST_GRAPHS if num_graphs is None else num_graphs, "graph numbers")
+    require(
+        batch.numel() > 0 or edge_index.numel() == 0,
+        f"The graphs are empty (0 nodes), but edge_index has {edge_index.shape[1]} edges: give the nodes that they "
+        f"join, or no edges.",
+    )
+    check_index("edge_index", edge_index, batch.numel(), "node numbers")
+    require(bool((batch.diff() >= 0).all()), "batch is not ascending: sort the nodes by graph.")
 
 
 def ends(index: Tensor, flow: Flow) -> tuple[Tensor, Tensor]:

@@ -103,12 +103,15 @@ def test_reasons_of_a_batch(monkeypatch):
     assert "not float32 on a GPU" in kernel_reason(model.kernel, e)
     monkeypatch.setattr(CUDA, lambda device: True)
     assert kernel_reason(model.kernel, e) is None
-    assert blocks_reason(model.blocks, h, batch.pairs) is None
+    assert blocks_reason(model.blocks, h, batch.pairs, batch.degree) is None
     assert stem_reason(model.node_stem, model.node_stem.mix, h, len(h)) is None
     assert "32-bit" in stem_reason(model.node_stem, model.node_stem.mix, h, 2**31)
+    learned = batch.degree.clone().requires_grad_()
+    assert "Edge weights" in blocks_reason(model.blocks, h, batch.pairs, learned)
+    assert "Edge weights" in stem_reason(model.pair_stem, model.pair_stem.mix, learned, len(e))
     model.eval()
     assert "evaluation mode" in kernel_reason(model.kernel, e)
-    assert "evaluation mode" in blocks_reason(model.blocks, h, batch.pairs)
+    assert "evaluation mode" in blocks_reason(model.blocks, h, batch.pairs, batch.degree)
     assert "evaluation mode" in stem_reason(model.node_stem, model.node_stem.mix, h, len(h))
     monkeypatch.setattr("ckgconv.backends.cuda.supports.several_processes", lambda: True)
     assert "Several processes" in kernel_reason(model.train().kernel, e)

@@ -292,3 +292,32 @@ def test_killed_run_resumes_to_the_same_weights(tmp_path):
     assert set(one) == set(other)
     for name, value in one.items():
         assert torch.equal(value, other[name]), name
+
+
+def test_a_run_on_other_data_is_refused(ckgconv):
+    """Data given in Python, and a CSV that has changed."""
+    from dataclasses import replace
+
+    from ckgconv import recipe, train
+
+    chosen = recipe("zinc")
+    model = replace(chosen.model, width=8, blocks=1, steps=2)
+    chosen = replace(
+        chosen,
+        data=replace(chosen.data, name="mine", limit=4),
+        model=model,
+        training=replace(chosen.training, epochs=1),
+    )
+    train(chosen, data=zinc(), folder=Path("given"), device="cpu")
+    code, _, err = ckgconv("evaluate", "given")
+    assert (code, "given was trained on data given in Python" in err) == (2, True)
+    code, _, err = ckgconv("train", "given/recipe.json", "--resume")
+    assert (code, "resume it in Python" in err) == (2, True)
+    assert ckgconv("predict", "given", table("my.csv"))[0] == 0
+    settings = ["model.width=8", "model.blocks=1", "model.steps=2", "training.epochs=1"]
+    assert ckgconv("train", "my.csv", "--target", "y", "--set", *settings)[0] == 0
+    table("my.csv", rows=40)
+    for command in (["evaluate", "runs/my-seed0"], ["train", "runs/my-seed0/recipe.json", "--resume"]):
+        code, _, err = ckgconv(*command)
+        assert (code, "my.csv is no longer what runs/my-seed0 was trained on: it has 40 graphs" in err) == (2, True)
+    assert ckgconv("predict", "runs/my-seed0", "my.csv")[0] == 0

@@ -92,7 +92,7 @@ def test_save_and_load_round_trip(tmp_path):
         for numbers in (data.train, data.val, data.test):
             one, other = data.batch(numbers), again.batch(numbers)
             for name in one.keys():  # noqa: SIM118
-                assert torch.equal(one[name], other[name])
+                assert torch.equal(torch.as_tensor(one[name]), torch.as_tensor(other[name]))
     with np.load(tmp_path / "data.npz", allow_pickle=False) as archive:
         assert archive["x"].dtype == np.uint8
 

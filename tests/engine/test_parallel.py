@@ -13,16 +13,20 @@ from ckgconv.engine import checkpoint
 SCRIPT = Path(__file__).with_name("parallel_script.py")
 
 
-def run(arguments: list[str]) -> None:
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True)
+UNEVEN = Path(__file__).with_name("uneven_script.py")
+LAUNCHER = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
+
+
+def run(arguments: list[str]) -> str:
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
 
 
 @pytest.mark.parametrize("name", ["zinc", "pattern", "cluster"])
 def test_two_processes_equal_one(tmp_path, name):
     run([str(SCRIPT), name, str(tmp_path / "one")])
-    launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2"]
-    run([*launcher, str(SCRIPT), name, str(tmp_path / "two")])
+    run([*LAUNCHER, str(SCRIPT), name, str(tmp_path / "two")])
     one, two = (checkpoint.load(tmp_path / folder / "best")[0] for folder in ("one", "two"))
     for key, value in one.items():
         # Adam divides a vanishing gradient by its own magnitude, so a rounding error of 1e-16 may become 1e-8.
@@ -30,3 +34,9 @@ def test_two_processes_equal_one(tmp_path, name):
     records = [json.loads((tmp_path / folder / "record.json").read_text()) for folder in ("one", "two")]
     for entry, other in zip(records[0]["epochs"], records[1]["epochs"], strict=True):
         assert other["val"] == pytest.approx(entry["val"], rel=1e-7)
+
+
+def test_a_process_without_graphs_takes_part_in_every_metric():
+    one = run([str(UNEVEN)])
+    assert one.count("\n") == 9
+    assert run([*LAUNCHER, str(UNEVEN)]) == one

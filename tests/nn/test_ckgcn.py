@@ -1,5 +1,6 @@
 """The battery every network passes: symmetry, batching, gradients, sparse = dense, overfit, save, compile, export."""
 
+import copy
 import json
 import subprocess
 import sys
@@ -253,14 +254,45 @@ def test_typos_in_a_recipe_are_refused():
         CKGCN(replace(base, head=replace(base.head, kind="linear")))
 
 
-def test_trailing_empty_graph_is_refused():
-    empty = Data(
-        x=torch.zeros(0, 1).long(), edge_index=torch.zeros(2, 0).long(), edge_attr=torch.zeros(0, 1).long(), num_nodes=0
-    )
-    one = molecule(5, 0)
-    del one.y
-    with pytest.raises(InputError, match="made of 2 graphs, but only 1"):
-        network()(Batch.from_data_list([one, empty]))
+EMPTY = Data(x=torch.zeros(0, 1).long(), edge_index=torch.zeros(2, 0).long(), edge_attr=torch.zeros(0, 1).long())
+
+
+@pytest.mark.parametrize("encoding", ["rrwp", "spd", "rd", "pair_rwse", "heat"])
+@pytest.mark.parametrize("support", ["global", "sparse_global", 2])
+def test_graphs_without_nodes_have_predictions_and_change_no_other(encoding, support):
+    if support == "sparse_global" and encoding != "rrwp":
+        return
+    base = small_recipe("zinc", support, "rrwp")
+    model = CKGCN(replace(base, encoding=encoding, steps=3, node_steps=3)).double()
+    one, other = molecule(5, 0), molecule(6, 1)
+    del one.y, other.y
+    without = Batch.from_data_list([one, other])
+    among = Batch.from_data_list([EMPTY, one, EMPTY, other, EMPTY])
+    results = []
+    for batch, real in ((without, [0, 1]), (among, [1, 3])):
+        copied = copy.deepcopy(model)
+        prediction = copied(batch)
+        assert prediction.shape == (batch.num_graphs, 1)
+        # The head reads zeros for a graph without nodes, so only real graphs have a gradient in the other parts.
+        gradients = torch.autograd.grad(prediction[real].sum(), copied.parameters())
+        results.append([prediction[real], *gradients, *(buffer.clone() for buffer in copied.buffers())])
+        if batch is among:
+            pooled = copied.embed(copied.prepare(batch))
+            assert pooled[[0, 2, 4]].eq(0).all()
+            torch.testing.assert_close(prediction[[0, 2, 4]], copied.read_out(torch.zeros_like(pooled[:3])))
+    for expected, found in zip(*results, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_batches_of_empty_graphs_alone(training):
+    model = network().train(training)
+    zeros = model.read_out(torch.zeros(1, model.recipe.width).double())
+    torch.testing.assert_close(model(Batch.from_data_list([EMPTY, EMPTY])), zeros.expand(2, 1))
+    torch.testing.assert_close(model(EMPTY), zeros)
+    nothing = Data(**EMPTY.to_dict(), batch=torch.zeros(0, dtype=torch.int64))
+    assert model(nothing).shape == (0, 1)
+    assert all(torch.isfinite(buffer).all() for buffer in model.buffers())
 
 
 def test_options_of_the_studies_run():
@@ -287,7 +319,7 @@ def test_options_of_the_studies_run():
         (dict(edge_attr=torch.ones(3, 1).long()), ["edge_attr has shape [3, 1]"]),
         (dict(edge_index=torch.full((2, 10), 9)), ["edge_index contains 9"]),
         (dict(edge_index=None), ["data has no edge_index"]),
-        (dict(x=torch.zeros(0, 1).long(), edge_index=torch.zeros(2, 0).long()), ["empty"]),
+        (dict(x=torch.zeros(0, 1).long(), edge_attr=torch.zeros(10, 1).long()), ["empty (0 nodes)", "10 edges"]),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(change, words):

@@ -30,9 +30,12 @@ def test_a_graph_beyond_memory_is_refused_with_the_sparse_support_named(free):
     )
     with pytest.raises(InputError, match=words):
         Encoding("rrwp", 4, 4, "global").coordinates(large, torch.float32)
-    for name in ("spd", "rd", "pair_rwse"):
-        with pytest.raises(InputError, match="choose encoding 'rrwp' with support 'sparse_global'"):
-            Encoding(name, 4, 4, 2).coordinates(large, torch.float32)
+    for name in ("spd", "rd", "pair_rwse", "heat"):
+        with pytest.raises(InputError, match="choose a number of hops as support, or encoding 'rrwp' with"):
+            Encoding(name, 4, 4, "global").coordinates(large, torch.float32)
+        assert Encoding(name, 4, 4, 2).coordinates(large, torch.float32).receiver.shape == (200_000,)
+    with pytest.raises(InputError, match="choose encoding 'rrwp' with support 'sparse_global'"):
+        Encoding("heat", 20, 4, 2).coordinates(large, torch.float32)
     for support in ("sparse_global", 2):
         assert not Encoding("rrwp", 4, 4, support).coordinates(large, torch.float32).complete
 

@@ -5,6 +5,7 @@ import sys
 import typer
 
 from ckgconv.checks import InputError
+from ckgconv.cli import processes
 from ckgconv.cli.bench import bench_command
 from ckgconv.cli.data import data_commands
 from ckgconv.cli.evaluate import evaluate_command
@@ -38,9 +39,10 @@ SEVERAL_OF_STUDY = {"--against"}
 def main() -> None:
     """Entry point of `ckgconv`."""
     try:
-        app(args=repeat_options(sys.argv[1:]))
+        with processes.ending_together():
+            app(args=repeat_options(sys.argv[1:]))
     except InputError as error:
-        print(f"Error: {error}", file=sys.stderr)
+        processes.tell(error)
         sys.exit(2)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:

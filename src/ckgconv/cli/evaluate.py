@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from ckgconv.cli import processes
 from ckgconv.engine.run import open_run
 from ckgconv.files import valid_json
 
@@ -18,10 +19,10 @@ def evaluate_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")] = False,
 ) -> None:
     """Evaluate the best network of a run."""
-    run = open_run(folder, device, data_folder=data_dir)
+    run = open_run(folder, device, data=data_dir)
     value = run.evaluate(split)
     metric = run.record.metric
-    if not run.learner.fabric.is_global_zero:
+    if not processes.is_first():
         return
     if as_json:
         print(valid_json({"run": str(folder), "split": split, "metric": metric, "value": value}))

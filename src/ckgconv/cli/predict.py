@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ckgconv.checks import require
+from ckgconv.cli import processes
 from ckgconv.data import load
 from ckgconv.data.tables import Table, read_table
 from ckgconv.engine.predict import Predictions, predict_smiles
@@ -40,6 +41,8 @@ def predict_command(
     else:
         require(smiles is None, f"--smiles belongs to a CSV, not to {data!r}: leave it out.")
         summary = _predict_data(folder, data, data_dir, out, with_features, device, as_json)
+    if not processes.is_first():
+        return
     if as_json:
         print(json.dumps({"out": str(out), **summary}))
         return
@@ -53,10 +56,11 @@ def _predict_table(
     require(not (out.exists() and out.samefile(given)), f"{out} is the input: choose another file with -o.")
     run = open_network(folder, device)
     column = table.column(smiles or run.recipe.data.smiles)
-    with Progress(console=Console(stderr=True), disable=quiet) as progress:
+    with Progress(console=Console(stderr=True), disable=quiet or not processes.is_first()) as progress:
         task = progress.add_task("predicting", total=len(column))
         found = predict_smiles(run, column, lambda count: progress.update(task, advance=count))
-    write_whole(out, lambda part: _write_table(part, table, run, found, with_features))
+    if processes.is_first():
+        write_whole(out, lambda part: _write_table(part, table, run, found, with_features))
     invalid = sum(1 for reason in found.reasons if reason)
     return {"rows": len(column), "predicted": len(column) - invalid, "invalid": invalid}
 
@@ -66,10 +70,11 @@ def _predict_data(
 ) -> dict[str, int]:
     run = open_network(folder, device)
     graphs = load(DataRecipe(name), data_dir)
-    with Progress(console=Console(stderr=True), disable=quiet) as progress:
+    with Progress(console=Console(stderr=True), disable=quiet or not processes.is_first()) as progress:
         task = progress.add_task("predicting", total=graphs.num_graphs)
         found = predict_packed(run, graphs, lambda count: progress.update(task, advance=count))
-    write_whole(out, lambda part: _write_packed(part, run, found, with_features))
+    if processes.is_first():
+        write_whole(out, lambda part: _write_packed(part, run, found, with_features))
     return {"rows": len(found.graph), "predicted": len(found.graph), "invalid": 0}
 
 

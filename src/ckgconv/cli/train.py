@@ -1,6 +1,5 @@
 """`ckgconv train`: a recipe, a saved recipe or a CSV of molecules → a run folder."""
 
-import os
 import statistics
 from dataclasses import replace
 from enum import StrEnum
@@ -11,6 +10,7 @@ import typer
 from rich.console import Console
 
 from ckgconv.checks import InputError, require
+from ckgconv.cli import processes
 from ckgconv.cli.curve import draw_curve, sparkline
 from ckgconv.cli.watch import ProgressBar, Quiet
 from ckgconv.data.tables import read_table
@@ -66,7 +66,7 @@ def train_command(
     runs = []
     for seed, folder in zip(chosen_seeds, folders, strict=True):
         runs.append(_train_one(chosen, seed, folder, resume, device, chosen_precision, data_dir, as_json))
-    if not runs[0].learner.fabric.is_global_zero:
+    if not processes.is_first():
         return
     if as_json:
         print(valid_json([summary(run) for run in runs] if len(runs) > 1 else summary(runs[0])))
@@ -139,7 +139,7 @@ def _train_one(
 ) -> Run:
     console = Console(stderr=quiet)
     bar = ProgressBar(console)
-    silent = quiet or not _first_process()
+    silent = quiet or not processes.is_first()
     try:
         run = train(
             chosen,
@@ -153,7 +153,7 @@ def _train_one(
         )
     finally:
         bar.stop()
-    if run.learner.fabric.is_global_zero:
+    if processes.is_first():
         draw_curve(run.record, folder / "curve.png")
         if not quiet:
             _report(run, console)
@@ -183,7 +183,3 @@ def _report_spread(runs: list[Run]) -> None:
     if len(known) == len(runs):
         spread = f"{statistics.mean(known):.4f} ± {statistics.stdev(known):.4f}"
         Console().print(f"test {runs[0].record.metric} over {len(known)} seeds: {spread}")
-
-
-def _first_process() -> bool:
-    return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))) == 0

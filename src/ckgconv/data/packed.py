@@ -4,6 +4,7 @@
     x [N, F]   edge_attr [E, Fe]   edge_weight [E]   pos [N, 2]   y [G], [G, T] or [N]
     train_idx, val_idx, test_idx, graph numbers
     node_split [N], for node targets: 0 train, 1 val, 2 test, -1 none
+    node_splits [S, N], in place of node_split: S splits of the same nodes, of which one is read
 
 The file is one compressed .npz without pickled objects, and a batch is taken without a Python loop over its graphs.
 Integers are types, floats are values; y with one row per node is a node target. Where nodes have splits of their own,
@@ -124,15 +125,21 @@ class PackedDataset:
             y=None if target is None else widened(target),
             node_split=None if self.node_split is None else widened(self.node_split[nodes]),
             batch=node_graph,
+            num_graphs=len(graphs),
         )
 
 
-def load_packed(path: Path) -> PackedDataset:
-    """Read a packed file."""
+def load_packed(path: Path, split_number: int = 0) -> PackedDataset:
+    """Read a packed file; `split_number` chooses among several splits of its nodes."""
     arrays = read_arrays(path)
     missing = {"num_nodes", "num_edges", "edge_index", "x"} - set(arrays)
     require(not missing, f"{path} lacks the arrays {', '.join(sorted(missing))}: add them, or write it by save_packed.")
-    return from_arrays(arrays)
+    splits = arrays.pop("node_splits", None)
+    count = 1 if splits is None else len(splits)
+    require(
+        0 <= split_number < count, f"data.split_number is {split_number}, but {path} has splits 0 … {count - 1} only."
+    )
+    return from_arrays(arrays if splits is None else {**arrays, "node_split": splits[split_number]})
 
 
 def read_arrays(path: Path) -> dict[str, Tensor]:

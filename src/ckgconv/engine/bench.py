@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.schedule import InOrder
+from ckgconv.checks import require
 from ckgconv.engine.batches import training_batches
 from ckgconv.engine.epoch import shared_source, train_epoch, training_replay
 from ckgconv.engine.learner import Learner
@@ -31,6 +32,11 @@ EPOCHS = 5  # their median is reported: single epochs of ZINC differ by 5 %
 
 def measure(learner: Learner, steps: int) -> dict[str, float | int | str]:
     """All measurements; `steps` steps are timed, after a warm-up."""
+    require(
+        learner.recipe.sampling.kind == "none",
+        "Steps on whole graphs are timed, not on samples: set training.sampling.kind to 'none', or run "
+        "benchmarks/large_graph.py.",
+    )
     device = learner.fabric.device
     times = _captured_times(learner, steps) if learner.captures else _eager_times(learner, steps)
     size = min(learner.recipe.batch_size, len(learner.data.train))

@@ -11,10 +11,13 @@ from torch_geometric.data import Data
 
 from ckgconv.data.packed import SPLITS, ragged
 from ckgconv.engine.batches import evaluation_batches, training_batches
+from ckgconv.engine.layerwise import node_states, predictions, share_of
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.optim import learning_rate, set_learning_rate
+from ckgconv.engine.prepared import prepare, prepared_once
 from ckgconv.engine.replay import Replay, Work, padded_table
-from ckgconv.engine.samples import Source, eager_sample, source_of, targets
+from ckgconv.engine.samples import Sample, Source, eager_sample, source_of, targets
+from ckgconv.engine.sampling import node_targets, own_graph, sampled, sampled_steps
 from ckgconv.engine.step import evaluation_step, training_step
 from ckgconv.graphs import GraphBatch
 from ckgconv.ops.all_reduce import all_reduce
@@ -41,18 +44,37 @@ def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], None]
 
 
 def eager_losses(learner: Learner) -> Iterator[tuple[int, float]]:
-    """Train on all training graphs in a random order; yields the number of graphs and the loss of each step."""
+    """Train on all training graphs, or nodes, in a random order; yields how many, and the loss, of each step."""
+    for count, draw in sampled_steps(learner) if sampled(learner) else _steps_on_graphs(learner):
+        yield count, _step_on(learner, draw())
+
+
+def _steps_on_graphs(learner: Learner) -> Iterator[tuple[int, Callable[[], Sample]]]:
     fabric = learner.fabric
     for graphs in training_batches(
         learner.data.train, learner.recipe.batch_size, fabric.global_rank, fabric.world_size
     ):
-        yield graphs.shape[0], eager_step(learner, graphs)
+        yield graphs.shape[0], partial(eager_sample, learner, graphs, "train")
+
+
+def first_sample(learner: Learner) -> None:
+    """Prepare the input of a step, or refuse what the model cannot read."""
+    if sampled(learner):
+        next(sampled_steps(learner))[1]()
+    else:
+        # Captured steps do not read it again.
+        (prepare if learner.captures else prepared_once)(learner, learner.data.train[:1])
 
 
 def eager_step(learner: Learner, graphs: Tensor) -> float:
     """Train on the graphs of the given numbers; returns the loss of the whole batch."""
+    return _step_on(learner, eager_sample(learner, graphs, "train"))
+
+
+def _step_on(learner: Learner, sample: Sample) -> float:
+    """Train on a sample; returns the loss of the whole batch."""
     shares: list[Tensor] = []
-    training_step(learner, eager_sample(learner, graphs, "train"), shares.append)
+    training_step(learner, sample, shares.append)
     return float(all_reduce(shares[0]))
 
 
@@ -63,13 +85,33 @@ def evaluate(learner: Learner, split: str) -> float:
     if learner.captures and len(learner.data.split(split)):
         score.update(*captured_predictions(learner, split))
         return score.compute()
+    if sampled(learner):
+        score.update(*sampled_predictions(learner, split))
+        return score.compute()
     fabric = learner.fabric
     for graphs in evaluation_batches(
         learner.data.split(split), learner.recipe.batch_size, fabric.global_rank, fabric.world_size
     ):
-        batch = learner.batch(graphs)
-        score.update(predict_batch(learner, batch), targets(learner, batch, split))
+        prepared = prepared_once(learner, graphs)
+        score.update(predict_batch(learner, prepared.batch), targets(learner, prepared, split))
+    if not score.collector.update_called and len(learner.data.split(split)):
+        _add_uncounted(learner, split, score)
     return score.compute()
+
+
+def _add_uncounted(learner: Learner, split: str, score: Score) -> None:
+    """Give a process without graphs rows that do not count, of the shape and dtype that gathering needs."""
+    prepared = prepared_once(learner, learner.data.split(split)[:1])
+    target = targets(learner, prepared, split)
+    counts = torch.zeros(target.shape[0], dtype=torch.bool, device=target.device)
+    score.update(predict_batch(learner, prepared.batch), mask_targets(target, counts, learner.recipe.loss))
+
+
+def sampled_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
+    """Predictions [M, T] and targets of this process's share of the nodes of a split, by their whole supports."""
+    learner.model.eval()
+    rows = share_of(learner, learner.data.target_rows(split).sort().values)
+    return predictions(learner, node_states(learner, own_graph(learner), rows)), node_targets(learner, rows)
 
 
 def predict_batch(learner: Learner, batch: Data | GraphBatch) -> Tensor:

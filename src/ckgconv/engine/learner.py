@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
 from ckgconv.data import PackedDataset
 from ckgconv.engine.optim import can_be_captured
-from ckgconv.graphs import GraphBatch, pack
+from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, pack
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.ops import dispatch
 from ckgconv.ops.all_reduce import all_reduce
@@ -37,17 +37,19 @@ class Learner:
     scale: TargetScale
     recipe: TrainingRecipe
     replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name, and the source of their batches
+    kept: dict[str, Any] = field(default_factory=dict)  # what depends on the data alone, such as prepared batches
 
     @property
     def captures(self) -> bool:
         """Whether steps run as CUDA graphs.
 
         That takes one process on a GPU with Triton, float32 parameters, a model of static shapes, an optimiser that
-        can be captured, a support that keeps every edge, and memory for all pairs where they must be stored.
+        can be captured, whole graphs, a support that keeps every edge, and memory for all pairs where they must be
+        stored.
         """
         parameter = next(self.model.parameters())
         captures = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
-        captures = captures and can_be_captured(self.optimizer)
+        captures = captures and can_be_captured(self.optimizer) and self.recipe.sampling.kind == "none"
         return captures and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
 
     @property
@@ -106,10 +108,11 @@ class Learner:
         batch = source.batch(graphs.to(source.node_ptr.device)).to(self.fabric.device)
         return batch.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
-    def forward(self, batch: Data | GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+    def forward(self, batch: GraphBatch | LayeredBatch, schedule: InOrder = IN_ORDER) -> Tensor:
         """Predictions in training; through Fabric only with several processes, since Fabric rounds the outputs."""
+        several = self.fabric.world_size > 1
         with self.fabric.autocast():
-            prediction: Tensor = self.wrapped(batch) if self.fabric.world_size > 1 else self._run(batch, schedule)
+            prediction: Tensor = self.wrapped(Handed(batch)) if several else self._run(batch, schedule)
         return prediction
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
@@ -130,11 +133,14 @@ class Learner:
         from 0.0590 to 0.0598. Products may still use tf32.
         """
         with torch.no_grad():
-            prediction = self._run(batch, schedule)
+            return self.in_units(self._run(batch, schedule))
+
+    def in_units(self, prediction: Tensor) -> Tensor:
+        """What the network returns [M, T], in the units of the data."""
         prediction = prediction.to(loss_dtype(prediction))
         return self.scale.restore(prediction) if self.recipe.scale_targets else prediction
 
-    def _run(self, batch: Data | GraphBatch, schedule: InOrder) -> Tensor:
+    def _run(self, batch: Data | GraphBatch | LayeredBatch, schedule: InOrder) -> Tensor:
         if isinstance(self.model, ScheduledModel):
             return self.model(batch, schedule)
         # A model without a schedule does not say when the device is idle: the next batch may be assembled at once.

@@ -8,8 +8,11 @@ from torch import Tensor
 
 from ckgconv.data import PackedDataset
 from ckgconv.engine.epoch import predict_batch
+from ckgconv.engine.layerwise import node_states, predictions
 from ckgconv.engine.predict import embed
 from ckgconv.engine.run import Run
+from ckgconv.engine.sampling import graph_of, sampled
+from ckgconv.engine.window import fits
 from ckgconv.tasks.losses import LOSSES
 
 
@@ -28,17 +31,36 @@ def predict_packed(
     run: Run, data: PackedDataset, tick: Callable[[int], None] = lambda count: None
 ) -> PackedPredictions:
     """Predict all graphs of a data set with a trained network; `tick` is called with the graphs of each batch done."""
+    if sampled(run.learner):
+        return _predict_large(run, data, tick)
     device = run.learner.fabric.device
     data = data.to(device)
     per_node = run.model.predicts_nodes
-    owners, predictions, embeddings = [], [], []
+    owners, found, embeddings = [], [], []
     for graphs in torch.arange(data.num_graphs, device=device).split(run.recipe.training.batch_size):
         batch = run.learner.batch(graphs, data)
-        predictions.append(predict_batch(run.learner, batch).cpu())
+        found.append(predict_batch(run.learner, batch).cpu())
         embeddings.append(embed(run, batch).cpu())
         owners.append((graphs[batch.batch] if per_node else graphs).cpu())
         tick(len(graphs))
-    graph, prediction = torch.cat(owners), torch.cat(predictions)
-    node = torch.arange(len(graph)) - data.node_ptr.cpu()[graph] if per_node else None
-    values, classes = LOSSES[run.recipe.training.loss].outcome(prediction)
+    graph = torch.cat(owners)
+    node = _number_in_graph(data, graph) if per_node else None
+    values, classes = LOSSES[run.recipe.training.loss].outcome(torch.cat(found))
     return PackedPredictions(graph, node, values, classes, torch.cat(embeddings))
+
+
+def _predict_large(run: Run, data: PackedDataset, tick: Callable[[int], None]) -> PackedPredictions:
+    """All nodes of all graphs, layer by layer, by a network that was trained on samples."""
+    learner = run.learner
+    learner.model.eval()
+    data = data.to(learner.fabric.device) if fits(data, learner.fabric.device) else data
+    embeddings = node_states(learner, graph_of(learner, data), torch.arange(len(data.x), device=data.x.device))
+    values, classes = LOSSES[run.recipe.training.loss].outcome(predictions(learner, embeddings).cpu())
+    graph = torch.arange(data.num_graphs).repeat_interleave(data.node_ptr.cpu().diff())
+    tick(data.num_graphs)
+    return PackedPredictions(graph, _number_in_graph(data, graph), values, classes, embeddings.float().cpu())
+
+
+def _number_in_graph(data: PackedDataset, graph: Tensor) -> Tensor:
+    """[N] number of each node within its graph, given the graph of each node of the data set."""
+    return torch.arange(len(graph)) - data.node_ptr.cpu()[graph]

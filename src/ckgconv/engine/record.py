@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from ckgconv.checks import InputError
+from ckgconv.engine.data_identity import DataIdentity
 from ckgconv.engine.json_object import JsonObject
 from ckgconv.engine.machine import commit, device_name, versions
 from ckgconv.files import read_text, valid_json, write_text, write_whole
@@ -72,6 +73,7 @@ class Record:
     wall_s: float = 0.0
     peak_memory_mb: int = 0
     at_once: int | None = None  # how many runs shared the device; None: unknown
+    data: DataIdentity | None = None  # None in records of earlier versions
 
     @property
     def recipe_name(self) -> str:
@@ -91,8 +93,10 @@ class Record:
         values = dict(vars(self))
         values["epochs"] = [dict(vars(epoch)) for epoch in self.epochs]
         values["best"] = None if self.best is None else dict(vars(self.best))
-        if self.at_once is None:
-            del values["at_once"]
+        values["data"] = None if self.data is None else dict(vars(self.data))
+        for name in ("at_once", "data"):  # absent where unknown, as in records of earlier versions
+            if values[name] is None:
+                del values[name]
         return values
 
     @classmethod
@@ -124,10 +128,18 @@ class Record:
             wall_s=values.get("wall_s", float, cls.wall_s),
             peak_memory_mb=values.get("peak_memory_mb", int, cls.peak_memory_mb),
             at_once=values.get_optional("at_once", int),
+            data=None if values.values.get("data") is None else DataIdentity.from_json(values.part("data")),
         )
 
 
-def new_record(recipe: Recipe, seed: int, parameters: int, device: torch.device, precision: str) -> Record:
+def new_record(
+    recipe: Recipe,
+    seed: int,
+    parameters: int,
+    device: torch.device,
+    precision: str,
+    data: DataIdentity | None = None,
+) -> Record:
     """A record before the first epoch."""
     return Record(
         recipe=json.loads(to_json(recipe)),
@@ -138,6 +150,7 @@ def new_record(recipe: Recipe, seed: int, parameters: int, device: torch.device,
         precision=precision,
         parameters=parameters,
         metric=recipe.training.metric,
+        data=data,
     )
 
 

@@ -5,12 +5,13 @@ which record.json replaces by null.
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from ckgconv.checks import require
+from ckgconv.checks import InputError, require
 from ckgconv.engine import checkpoint
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.recipe_file import read_recipe
@@ -70,6 +71,18 @@ def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str,
     )
 
 
+def saved_record(folder: Path) -> Record | None:
+    """The record of a run to resume, as record.json or best.json has it; None before its first checkpoint."""
+    record = read_record(folder)
+    if record is not None:
+        return record
+    try:
+        _, state = checkpoint.load(folder / "best")
+        return Record.from_json(state["record"])
+    except (InputError, KeyError):  # missing or damaged
+        return None
+
+
 def save_checkpoint(run: "Run", epoch: int) -> None:
     """After an epoch, write the best weights, the checkpoint, and the record, in this order."""
     assert run.folder is not None
@@ -99,7 +112,9 @@ def restore(run: "Run", watcher: Watcher) -> int:
     run.best_weights = {
         name.removeprefix("best."): value.to(device) for name, value in tensors.items() if name.startswith("best.")
     }
-    run.record = Record.from_json(state["record"], f"The newest checkpoint in {run.folder}")
+    # A run of an earlier version has no identity of its data: it gets that of the data just read.
+    saved = Record.from_json(state["record"], f"The newest checkpoint in {run.folder}")
+    run.record = replace(saved, data=run.record.data)
     return run.record.epochs[-1].epoch + 1
 
 

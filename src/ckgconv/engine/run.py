@@ -18,17 +18,25 @@ from torch import Tensor
 
 from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, require
-from ckgconv.data import PackedDataset, load
+from ckgconv.data import PackedDataset
 from ckgconv.engine import checkpoint
 from ckgconv.engine.check import check_run
-from ckgconv.engine.epoch import evaluate, train_epoch
+from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import Best, Epoch, Record, new_record, write_record
-from ckgconv.engine.resume import CheckpointBudget, check_folder, restore, save_best, save_checkpoint, saved_scale
-from ckgconv.engine.run_data import check_data, no_data, training_data
+from ckgconv.engine.resume import (
+    CheckpointBudget,
+    check_folder,
+    restore,
+    save_best,
+    save_checkpoint,
+    saved_record,
+    saved_scale,
+)
+from ckgconv.engine.run_data import GivenData, check_data, no_data, opened_data, training_data
 from ckgconv.engine.setup import make_fabric, seed_epoch
 from ckgconv.engine.tensorboard import TensorBoard
 from ckgconv.engine.watcher import Silence, Watcher
@@ -66,13 +74,21 @@ class Run:
 
     def evaluate(self, split: str = "test") -> float:
         """The recipe's metric on "train", "val" or "test", with the weights of the best validation epoch."""
+        self._check_data()
         return evaluate(self.learner, split)
+
+    def _check_data(self) -> None:
+        if self.learner.data.num_graphs:
+            return
+        given = self.record.data is not None and self.record.data.given
+        reason = "was trained on data given in Python" if given else "was opened without its data"
+        raise InputError(f"{self.folder} {reason}: evaluate it in Python, opened with open_run(folder, data=…).")
 
 
 def train(
     recipe: Recipe | str,
     seed: int = 0,
-    data: PackedDataset | Path | str | None = None,
+    data: GivenData = None,
     folder: Path | str | None = None,
     resume: bool = False,
     device: str = "auto",
@@ -97,14 +113,15 @@ def train(
     _check_settings(recipe, seed)
     check_folder(folder, recipe, seed, precision, resume)
     fabric = make_fabric(device, precision)
-    graphs = training_data(recipe, data, watcher)
+    saved = saved_record(folder) if resume and folder is not None else None
+    graphs, identity = training_data(recipe, data, watcher, folder, None if saved is None else saved.data)
     check_data(graphs, recipe, fabric.world_size)
     reset_peak_memory(fabric.device)
     torch.manual_seed(seed)
     learner = make_learner(fabric, build_model(recipe.model), graphs, recipe)
     _try_one_graph(learner)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
-    run = Run(recipe, learner, new_record(recipe, seed, parameters, fabric.device, precision), folder, {})
+    run = Run(recipe, learner, new_record(recipe, seed, parameters, fabric.device, precision, identity), folder, {})
     first_epoch = restore(run, watcher) if resume and folder is not None and folder.exists() else 0
     if folder is not None and run.writes:
         write_text(folder / "recipe.json", to_json(recipe))
@@ -125,17 +142,25 @@ def make_learner(fabric: Fabric, model: GraphModel, data: PackedDataset, recipe:
     return Learner(fabric, model, wrapped, prepared_optimizer, data, scale, recipe.training)
 
 
-def open_run(folder: Path, device: str = "auto", precision: str | None = None, data_folder: Path | None = None) -> Run:
-    """The best network of a finished or interrupted run; its data set is read as well."""
-    return _opened(Path(folder), device, precision, lambda recipe: load(recipe.data, data_folder))
+def open_run(folder: Path | str, device: str = "auto", precision: str | None = None, data: GivenData = None) -> Run:
+    """The best network of a finished or interrupted run, with the data set it was trained on.
+
+    A data set that was given in Python is not kept with the run: give it again as `data` to evaluate; predictions do
+    without. Otherwise `data` is the folder of packed files, as in `train`. Other data is refused.
+    """
+    return _opened(
+        Path(folder), device, precision, lambda recipe, record: opened_data(Path(folder), recipe, data, record.data)
+    )
 
 
-def open_network(folder: Path, device: str = "auto", precision: str | None = None) -> Run:
+def open_network(folder: Path | str, device: str = "auto", precision: str | None = None) -> Run:
     """As `open_run` without the data set: enough to predict."""
-    return _opened(Path(folder), device, precision, lambda recipe: no_data())
+    return _opened(Path(folder), device, precision, lambda recipe, record: no_data())
 
 
-def _opened(folder: Path, device: str, precision: str | None, data_of: Callable[[Recipe], PackedDataset]) -> Run:
+def _opened(
+    folder: Path, device: str, precision: str | None, data_of: Callable[[Recipe, Record], PackedDataset]
+) -> Run:
     require(folder.is_dir(), f"{folder} is not a folder: give the folder of a run.")
     records_only = "it holds a record but no weights" if (folder / "record.json").exists() else "it is no run"
     require((folder / "recipe.json").exists(), f"{folder} has no recipe.json, {records_only}: give a run's folder.")
@@ -147,7 +172,7 @@ def _opened(folder: Path, device: str, precision: str | None, data_of: Callable[
         raise InputError(f"{error} Write it again with {resume}.") from error
     record = Record.from_json(state["record"], str(folder / "best.json"))
     fabric = make_fabric(device, precision or record.precision)
-    learner = make_learner(fabric, build_model(recipe.model), data_of(recipe), recipe)
+    learner = make_learner(fabric, build_model(recipe.model), data_of(recipe, record), recipe)
     try:
         learner.model.load_state_dict(weights)
     except RuntimeError as error:
@@ -163,7 +188,7 @@ def _check_settings(recipe: Recipe, seed: int) -> None:
 
 def _try_one_graph(learner: Learner) -> None:
     """Refuse what the model cannot read before anything is written: attributes, coordinates, support."""
-    learner.model.prepare(learner.batch(learner.data.train[:1]))
+    first_sample(learner)
 
 
 def _warn_of_warm_up(run: Run, watcher: Watcher) -> None:

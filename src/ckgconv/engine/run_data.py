@@ -1,24 +1,81 @@
-"""The data set of a run: loaded or passed in by the user, and checked before training."""
+"""The data set of a run: loaded or passed in by the user, and checked: before training, to have targets that the loss
+can be trained on; in a saved run, to be the one that was trained on.
+"""
 
 from pathlib import Path
 
 import torch
 
-from ckgconv.checks import require
-from ckgconv.data import PackedDataset, load
+from ckgconv.checks import InputError, require
+from ckgconv.data import CATALOGUE, PackedDataset, data_folder, find, load
 from ckgconv.data.tables import read_table
+from ckgconv.engine.batches import check_sampling
+from ckgconv.engine.data_identity import DataIdentity, identity_of
 from ckgconv.engine.watcher import Watcher
 from ckgconv.recipe import Recipe
 from ckgconv.tasks.losses import LOSSES
 
+# A data set, or the folder in which the packed file of the recipe's own is looked for; None: the default folder.
+GivenData = PackedDataset | Path | str | None
 
-def training_data(recipe: Recipe, data: PackedDataset | Path | str | None, watcher: Watcher) -> PackedDataset:
-    """`data` where it is a data set; otherwise the recipe's own, with `data` as the data folder."""
+
+def training_data(
+    recipe: Recipe, data: GivenData, watcher: Watcher, folder: Path | None = None, saved: DataIdentity | None = None
+) -> tuple[PackedDataset, DataIdentity]:
+    """`data` where it is a data set, otherwise the recipe's own; in a run to resume, what it was trained on."""
+    given = isinstance(data, PackedDataset)
+    require(
+        given or saved is None or not saved.given,
+        f"{folder} was trained on data given in Python, which no file names: resume it in Python, with "
+        f"train(…, data=…, resume=True).",
+    )
+    graphs = _read(recipe, data)
+    if not given:
+        _warn_of_dropped_rows(recipe, graphs, watcher)
+    found = identity_of(graphs, recipe.data.name, given if saved is None else saved.given)
+    _check_same(folder, recipe, data, saved, found)
+    return graphs, found
+
+
+def opened_data(folder: Path, recipe: Recipe, data: GivenData, saved: DataIdentity | None) -> PackedDataset:
+    """What the run in `folder` was trained on; a data set without graphs where that was given and no longer is."""
+    if saved is None:  # a run of an earlier version
+        return _read(recipe, data)
+    if saved.given and not isinstance(data, PackedDataset):
+        return no_data()
+    graphs = _read(recipe, data)
+    _check_same(folder, recipe, data, saved, identity_of(graphs, recipe.data.name, saved.given))
+    return graphs
+
+
+def _read(recipe: Recipe, data: GivenData) -> PackedDataset:
     if isinstance(data, PackedDataset):
         return data.limited(recipe.data.limit)
-    loaded = load(recipe.data, None if data is None else Path(data))
-    _warn_of_dropped_rows(recipe, loaded, watcher)
-    return loaded
+    return load(recipe.data, None if data is None else Path(data))
+
+
+def _check_same(
+    folder: Path | None, recipe: Recipe, data: GivenData, saved: DataIdentity | None, found: DataIdentity
+) -> None:
+    """Refuse data that is not that of the run in `folder`, naming the file that has changed."""
+    if saved is None or found.digest == saved.digest:
+        return
+    difference = saved.difference(found)
+    if isinstance(data, PackedDataset):
+        raise InputError(f"The data given is not what {folder} was trained on: {difference}. Give the same data again.")
+    raise InputError(
+        f"{_source(recipe, data)} is no longer what {folder} was trained on: {difference}. Restore it, or train a new "
+        f"run."
+    )
+
+
+def _source(recipe: Recipe, folder: Path | str | None) -> str:
+    """The file of a recipe's data set, or its name where it is drawn."""
+    name = recipe.data.name
+    if name not in CATALOGUE:
+        return name
+    file = find(name, data_folder(None if folder is None else Path(folder)))
+    return f"The data set {name!r}" if file is None else str(file)
 
 
 def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
@@ -29,8 +86,9 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     for split in ("train", "val"):
         require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
     check_targets(data, recipe)
+    check_sampling(data, recipe, processes)
     require(
-        len(data.train) >= processes,
+        recipe.training.sampling.kind != "none" or len(data.train) >= processes,
         f"{name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
         f"start fewer processes.",
     )

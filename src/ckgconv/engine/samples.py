@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from ckgconv.backends.cuda.assembly import Capacity
 from ckgconv.backends.cuda.batch import StoredPairs, padded_batch, store_pairs
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.learner import Learner
+from ckgconv.engine.prepared import Prepared, prepare, prepared_once
 from ckgconv.engine.window import Window
-from ckgconv.graphs import GraphBatch
+from ckgconv.graphs import GraphBatch, LayeredBatch
 from ckgconv.tasks.losses import mask_targets
 
 
@@ -23,23 +23,20 @@ from ckgconv.tasks.losses import mask_targets
 class Sample:
     """Input and targets of a step."""
 
-    batch: Data | GraphBatch  # a `Data` only where several processes train, see `eager_sample`
+    batch: GraphBatch | LayeredBatch
     target: Tensor  # of each graph or node; one that does not count is NaN or class -1
 
 
 def eager_sample(learner: Learner, graphs: Tensor, split: str) -> Sample:
     """The graphs of the given numbers [B], unpadded, with their targets in a split."""
-    batch = learner.batch(graphs)
-    # With several processes Fabric calls the model. It converts its inputs and refuses frozen dataclasses, so the
-    # model prepares the batch itself.
-    prepared = batch if learner.fabric.world_size > 1 else learner.model.prepare(batch)
-    return Sample(prepared, targets(learner, batch, split))
+    # Graphs that meet in an order of their own each epoch hardly ever form the same batch again.
+    prepared = prepared_once(learner, graphs) if graphs.shape[0] == 1 else prepare(learner, graphs)
+    return Sample(prepared.batch, targets(learner, prepared, split))
 
 
-def targets(learner: Learner, batch: Data, split: str) -> Tensor:
+def targets(learner: Learner, batch: Prepared, split: str) -> Tensor:
     """y of a batch in a split; where nodes have splits of their own, nodes of other splits do not count."""
-    y: Tensor = batch.y
-    node_split = getattr(batch, "node_split", None)
+    y, node_split = batch.y, batch.node_split
     return y if node_split is None else mask_targets(y, node_split == SPLITS.index(split), learner.recipe.loss)
 
 

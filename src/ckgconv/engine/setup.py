@@ -4,16 +4,20 @@ import atexit
 import logging
 import os
 import warnings
+from datetime import timedelta
 
 import torch
 import torch.distributed as dist
 from lightning.fabric import Fabric
+from lightning.fabric.strategies.ddp import DDPStrategy
 
 from ckgconv.backends.cpu.memory import keep_freed_pages
 from ckgconv.checks import check_choice, require
 
 # Name of the option → name in Fabric. tf32 is float32 whose products use the shorter mantissa of the tensor cores.
 PRECISIONS = {"32": "32-true", "tf32": "32-true", "bf16": "bf16-mixed", "64": "64-true"}
+# How long a process waits for the others: compiling a step or writing a checkpoint takes less.
+PATIENCE = timedelta(minutes=5)
 
 
 def make_fabric(device: str, precision: str) -> Fabric:
@@ -35,7 +39,7 @@ def make_fabric(device: str, precision: str) -> Fabric:
             precision=PRECISIONS[precision],  # type: ignore[arg-type]
             devices=processes // nodes,
             num_nodes=nodes,
-            strategy="ddp" if processes > 1 else "auto",
+            strategy=DDPStrategy(timeout=PATIENCE) if processes > 1 else "auto",
         )
         fabric.launch()
     if fabric.device.type == "cuda":

@@ -72,13 +72,30 @@ class CKGCN(GraphModel):
     def node_states(self, batch: GraphBatch) -> Tensor:
         """hᴸ [N, D]."""
         pairs = batch.pairs
-        with without_autocast(batch.degree):
-            e = self.pair_stem(pairs, batch.degree, self._edges(batch), batch.position)
-            attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
-            h: Tensor = self.node_stem(attributes, batch.node_encoding, batch.node_weight)
+        e, h = self._pair_features(batch), self.input_states(batch)
         for block, psi in zip(self.blocks, self.kernel(e, pairs), strict=True):
             h = block(h, psi, pairs, batch.degree, batch.node_weight)
         return h
+
+    @property
+    def depth(self) -> int:
+        return len(self.blocks)
+
+    def input_states(self, batch: GraphBatch) -> Tensor:
+        """h⁰ [N, D]."""
+        with without_autocast(batch.degree):
+            attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
+            return self.node_stem(attributes, batch.node_encoding, batch.node_weight)
+
+    def layer_states(self, layer: int, states: Tensor, batch: GraphBatch) -> Tensor:
+        """hˡ [N, D] from hˡ⁻¹ [N, D]; `layer` counts from 0."""
+        psi = self.kernel.of_layer(self._pair_features(batch), batch.pairs, layer)
+        return self.blocks[layer](states, psi, batch.pairs, batch.degree, batch.node_weight)
+
+    def _pair_features(self, batch: GraphBatch) -> Tensor:
+        """e⁰ [R, D]."""
+        with without_autocast(batch.degree):
+            return self.pair_stem(batch.pairs, batch.degree, self._edges(batch), batch.position)
 
     def _edges(self, batch: GraphBatch) -> Edges | None:
         if self.edge_encoder is None:

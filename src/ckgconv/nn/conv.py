@@ -8,25 +8,26 @@ Zero rows, where a support has them, stand for all pairs of a graph that are not
 Legend: N nodes, E edges, P pairs, C coordinate channels, D channels of the convolution.
 """
 
-from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
+from typing import Literal, TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from ckgconv.checks import check_choice, check_finite, check_floating, check_shape, check_whole, require
+from ckgconv.checks import check_choice, check_whole, require
 from ckgconv.graphs import SOURCE_TO_TARGET, Flow, GraphBatch, Pairs
 from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
-from ckgconv.nn.coordinates import check_injection, rescaled
-from ckgconv.nn.degree import DegreeInjection, DegreeScaler
-from ckgconv.nn.kernel import Constraint, Kernel, KernelValues, split_rows
-from ckgconv.nn.norm import NormName, WeightedBatchNorm
-from ckgconv.nn.stem import Edges, PairStem
+from ckgconv.nn.degree import DegreeScaler
+from ckgconv.nn.kernel import Constraint, Kernel, KernelValues
+from ckgconv.nn.layer_input import LayerInput, checked
+from ckgconv.nn.layer_kernel import GivenKernel, MLPKernel
+from ckgconv.nn.norm import NormName
+from ckgconv.nn.stem import PairStem
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
+from ckgconv.ops.precision import wide_dtype
 from ckgconv.pairs import Encoding, Support, collate
 from ckgconv.registry import nearest
 
-BATCH_NORMS = (nn.modules.batchnorm._BatchNorm, WeightedBatchNorm)
 DegreeScalerName = Literal["output", "coordinates", "none"]
 
 
@@ -90,16 +91,6 @@ DEFAULTS = ConvOptions(
     flow=SOURCE_TO_TARGET,
 )
 MLP_OPTIONS = ("kernel_blocks", "kernel_width", "kernel_norm", "kernel_dropout", "mlp_dropout", "constraint")
-
-
-class LayerInput(NamedTuple):
-    """What a layer is given about its graphs."""
-
-    x: Tensor  # [N, in_channels]
-    edge_index: Tensor  # [2, E]
-    edge_attr: Tensor | None = None  # [E, edge_dim]
-    batch: Tensor | None = None  # [N] graph of each node
-    edge_weight: Tensor | None = None  # [E]
 
 
 class CKGConv(nn.Module):
@@ -210,104 +201,21 @@ class CKGConv(nn.Module):
         """
         graph_batch = self.prepare(LayerInput(x, edge_index, edge_attr, batch, edge_weight), pairs)
         psi = self.kernel(graph_batch)
-        return self.convolution(x, psi, graph_batch.pairs, graph_batch.degree)
+        degree = graph_batch.degree.to(self.convolution.projection.weight.dtype)
+        return self.convolution(x, psi, graph_batch.pairs, degree)
 
     @torch.compiler.disable
     def prepare(self, given: LayerInput, pairs: Pairs | None = None) -> GraphBatch:
         """Check the input and compute coordinates and support."""
-        x, edge_index, edge_attr, batch, edge_weight = given
-        check_shape("x", x, (None, self.in_channels), "give in_channels features per node.")
-        check_shape("edge_index", edge_index, (2, None), "give edges as two rows, sources above targets.")
-        check_finite("x", x)
-        check_floating("x", x, self.convolution.projection.weight.dtype)
-        require(
-            (edge_attr is None) == (self.edge_dim is None),
-            f"edge_attr is {'missing' if edge_attr is None else 'given'}, but the layer was built with "
-            f"edge_dim={self.edge_dim}: give both or neither.",
-        )
-        if edge_attr is not None:
-            edge_attr = edge_attr.unsqueeze(-1) if edge_attr.dim() == 1 else edge_attr
-            remedy = "give edge_dim attributes per edge."
-            check_shape("edge_attr", edge_attr, (edge_index.shape[1], self.edge_dim), remedy)
-            check_finite("edge_attr", edge_attr)
-            check_floating("edge_attr", edge_attr, x.dtype)
-        data = Data(x=x, edge_index=edge_index, edge_attr=edge_attr, batch=batch, edge_weight=edge_weight)
-        return collate(data, self.encoding, x.dtype, pairs)
+        dtype = self.convolution.projection.weight.dtype
+        data = Data(**checked(given, self.in_channels, self.edge_dim, dtype)._asdict())
+        return collate(data, self.encoding, wide_dtype(dtype), pairs)
 
     def extra_repr(self) -> str:
         encoding = self.encoding
         return (
             f"{self.in_channels} → {self.out_channels}, pe={encoding.name!r}, steps={encoding.steps}, "
             f"support={encoding.support!r}"
-        )
-
-
-class MLPKernel(nn.Module):
-    """Stem and MLP kernel of a single layer: `GraphBatch` → `KernelValues`."""
-
-    def __init__(self, stem: PairStem, mlp: Kernel, edge_dim: int | None) -> None:
-        super().__init__()
-        self.edge_encoder = None if edge_dim is None else nn.Linear(edge_dim, stem.norm.channels)
-        self.stem = stem
-        self.mlp = mlp
-
-    def reset_parameters(self) -> None:
-        if self.edge_encoder is not None:
-            self.edge_encoder.reset_parameters()
-        self.stem.reset_parameters()
-        self.mlp.reset_parameters()
-
-    def forward(self, batch: GraphBatch) -> KernelValues:
-        edges = None if self.edge_encoder is None else Edges(batch.edge_row, self.edge_encoder(batch.edge_features))
-        pair_features = self.stem(batch.pairs, batch.degree, edges)
-        (values,) = self.mlp(pair_features, batch.pairs)
-        return values
-
-
-class GivenKernel(nn.Module):
-    """A user's module on the rescaled coordinates, edge attributes concatenated: `GraphBatch` → `KernelValues`."""
-
-    def __init__(self, module: nn.Module, encoding: Encoding, channels: int, inject_degree: bool) -> None:
-        super().__init__()
-        check_injection(encoding, inject_degree)
-        self.channels = channels
-        self.couples_rows = any(isinstance(part, BATCH_NORMS) for part in module.modules())
-        if encoding.support == "sparse_global":
-            self._check_row_by_row()
-        self.rescales = encoding.coordinate.rescaled
-        self.injection = DegreeInjection(encoding.channels) if inject_degree else None
-        self.module = module
-
-    def reset_parameters(self) -> None:
-        if self.injection is not None:
-            self.injection.reset_parameters()
-        for part in self.module.modules():
-            reset = getattr(part, "reset_parameters", None)
-            if callable(reset):
-                reset()
-
-    def forward(self, batch: GraphBatch) -> KernelValues:
-        pairs = batch.pairs
-        if pairs.has_zero_rows:
-            self._check_row_by_row()
-        coordinates = rescaled(pairs) if self.rescales else pairs.coordinates.to(batch.degree.dtype)
-        coordinates = coordinates.view(coordinates.shape[0], -1)
-        if self.injection is not None:
-            coordinates = self.injection(coordinates, batch.degree, pairs)
-        if batch.edge_features is not None:
-            attributes = coordinates.new_zeros(coordinates.shape[0], batch.edge_features.shape[1])
-            attributes = attributes.index_add(0, batch.edge_row, batch.edge_features)
-            coordinates = torch.cat([coordinates, attributes], dim=-1)
-        psi = self.module(coordinates)
-        rows = coordinates.shape[0]
-        check_shape("The kernel's result", psi, (rows, self.channels), "return one row per pair, kernel_channels wide.")
-        return split_rows(psi, pairs)
-
-    def _check_row_by_row(self) -> None:
-        require(
-            not self.couples_rows,
-            "The given kernel uses batch statistics, which a zero row of a sparse global support would distort: "
-            "use support 'global', or a kernel that treats each pair separately.",
         )
 
 

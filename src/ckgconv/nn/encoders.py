@@ -1,7 +1,7 @@
 """Raw node and edge attributes → vectors of the network's width.
 
     types      Σ_f T_f[a_f], one learned table per attribute column (atom type; the nine columns of a molecule)
-    linear     W a + b (one-hot features, pixel values)
+    linear     W a + b (one-hot features, pixel values); before it, where asked for, a/Σ|a| and dropout
     constant   one learned vector for every row (edges of graphs without edge attributes)
 
 Legend: M rows (nodes or edges), F attribute columns, D width.
@@ -14,8 +14,18 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from ckgconv.checks import check_finite, check_floating, check_index, check_shape, require
+from ckgconv.checks import (
+    check_choice,
+    check_finite,
+    check_floating,
+    check_index,
+    check_probability,
+    check_shape,
+    require,
+)
+from ckgconv.ops.dropout import dropout
 from ckgconv.ops.lookup import lookup
 from ckgconv.recipe import AttributeRecipe
 
@@ -62,10 +72,23 @@ class TypeEncoder(nn.Module):
 
 
 class LinearEncoder(nn.Module):
-    """W a + b: floating [M, F] → [M, D]."""
+    """W a + b: floating [M, F] → [M, D].
 
-    def __init__(self, columns: int, width: int) -> None:
+    Args:
+        columns: F.
+        width: D.
+        normalise: "rows" divides each row by the sum of its absolute values; a row of zeros stays.
+        dropout: on the attributes.
+    """
+
+    def __init__(
+        self, columns: int, width: int, normalise: Literal["none", "rows"] = "none", dropout: float = 0.0
+    ) -> None:
         super().__init__()
+        check_choice("normalise", normalise, ("none", "rows"))
+        check_probability("dropout", dropout)
+        self.normalise = normalise
+        self.dropout = dropout
         self.linear = nn.Linear(columns, width)
 
     def reset_parameters(self) -> None:
@@ -80,7 +103,16 @@ class LinearEncoder(nn.Module):
         check_finite(name, attributes)
 
     def forward(self, attributes: Tensor, rows: int) -> Tensor:
-        return self.linear(attributes)
+        return self.linear(self.inputs(attributes))
+
+    def inputs(self, attributes: Tensor) -> Tensor:
+        """a [M, F] as the linear map reads it."""
+        if self.normalise == "rows":
+            attributes = F.normalize(attributes, p=1.0, dim=-1)
+        return dropout(attributes, self.dropout, self.training)
+
+    def extra_repr(self) -> str:
+        return f"normalise={self.normalise!r}, dropout={self.dropout}"
 
 
 class ConstantEncoder(nn.Module):
@@ -106,10 +138,15 @@ AttributeEncoder = TypeEncoder | LinearEncoder | ConstantEncoder
 
 def attribute_encoder(recipe: AttributeRecipe, width: int) -> AttributeEncoder | None:
     """The encoder of a recipe's kind; None where attributes are not read."""
+    if recipe.kind == "linear":
+        return LinearEncoder(recipe.sizes[0], width, recipe.normalise, recipe.dropout)
+    require(
+        recipe.normalise == "none" and recipe.dropout == 0.0,
+        f"Attributes of kind {recipe.kind!r} are not numbers to normalise or drop: set normalise to 'none' and dropout "
+        f"to 0, or choose kind 'linear'.",
+    )
     if recipe.kind == "none":
         return None
     if recipe.kind == "constant":
         return ConstantEncoder(width)
-    if recipe.kind == "linear":
-        return LinearEncoder(recipe.sizes[0], width)
     return TypeEncoder(recipe.sizes, width, "normal" if recipe.kind == "types" else "xavier")

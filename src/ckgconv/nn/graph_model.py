@@ -6,8 +6,9 @@
     ŷ     = forward(batch)        [G, T] or [N, T]: the head of z
 
 A custom model derives from `GraphModel`, builds its layers and its head, and defines `node_states`; training,
-prediction, export and benchmarks then work with it. Batches may be padded to a static capacity: padding nodes have
-`node_weight` 0 and padding pairs `row_weight` 0, and no real node may depend on them.
+prediction, export and benchmarks then work with it. With `depth`, `input_states` and `layer_states` it can also be
+trained on samples of one large graph and be evaluated there layer by layer. Batches may be padded to a static capacity:
+padding nodes have `node_weight` 0 and padding pairs `row_weight` 0, and no real node may depend on them.
 
 Legend: G graphs, N nodes, D width, T outputs.
 """
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from ckgconv.checks import check_finite, check_floating, check_shape, require
-from ckgconv.graphs import GraphBatch
+from ckgconv.graphs import GraphBatch, Handed, LayeredBatch
 from ckgconv.nn.encoders import AttributeEncoder, attribute_encoder
 from ckgconv.nn.head import Pool
 from ckgconv.ops.precision import without_autocast
@@ -78,6 +79,26 @@ class GraphModel(nn.Module):
         """[N, D] features of every node after the last layer."""
         raise TypeError(f"{type(self).__name__} has no node_states: define it, or choose a model that has it.")
 
+    @property
+    def depth(self) -> int:
+        """Layers that `layer_states` computes one at a time; 0 where the model cannot be run so."""
+        return 0
+
+    def input_states(self, batch: GraphBatch) -> Tensor:
+        """[N, D] features of every node before the first layer; pairs are not read."""
+        raise TypeError(f"{type(self).__name__} has no input_states: define it, or choose a model that has it.")
+
+    def layer_states(self, layer: int, states: Tensor, batch: GraphBatch) -> Tensor:
+        """[N, D] features of every node after a layer, from those before it; row i reads only the support of i."""
+        raise TypeError(f"{type(self).__name__} has no layer_states: define it, or choose a model that has it.")
+
+    def layered_states(self, layered: LayeredBatch) -> Tensor:
+        """[S, D] features of the seed nodes after the last layer."""
+        states = self.input_states(replace(layered.batches[0], node_weight=None))
+        for layer, (batch, receivers) in enumerate(zip(layered.batches, layered.receivers, strict=True)):
+            states = self.layer_states(layer, states, batch).index_select(0, receivers)
+        return states
+
     def embed(self, batch: GraphBatch) -> Tensor:
         """What the head reads: [G, D], or [N, D] where predictions are per node."""
         return self.pool(self.node_states(batch), batch.pairs.node_graph, batch.node_ptr)
@@ -87,7 +108,10 @@ class GraphModel(nn.Module):
         with without_autocast(embedding):
             return self.head(embedding.to(self.dtype))
 
-    def forward(self, data: Data | GraphBatch) -> Tensor:
+    def forward(self, data: Data | GraphBatch | LayeredBatch | Handed) -> Tensor:
+        data = data.batch if isinstance(data, Handed) else data
+        if isinstance(data, LayeredBatch):
+            return self.read_out(self.layered_states(data))
         batch = data if isinstance(data, GraphBatch) else self.prepare(data)
         return self.read_out(self.embed(batch))
 

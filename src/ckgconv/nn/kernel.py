@@ -90,7 +90,11 @@ class Kernel(nn.Module):
         self.linear.reset_parameters()
 
     def forward(self, pair_features: Tensor, pairs: Pairs) -> Iterable[KernelValues]:
-        return tuple(self.constrain(self.layer(pair_features, pairs, layer), pairs) for layer in range(self.layers))
+        return tuple(self.of_layer(pair_features, pairs, layer) for layer in range(self.layers))
+
+    def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int) -> KernelValues:
+        """ψ of one layer."""
+        return self.constrain(self.layer(pair_features, pairs, layer), pairs)
 
     def layer(self, x: Tensor, pairs: Pairs, layer: int) -> Tensor:
         """ψ [R, C] of one layer on pair features [R, D], before its constraint."""
@@ -129,7 +133,11 @@ class GivenKernels(nn.Module):
                 reset()
 
     def forward(self, pair_features: Tensor, pairs: Pairs) -> tuple[KernelValues, ...]:
-        return tuple(split_rows(layer(pair_features), pairs) for layer in self.layers)
+        return tuple(self.of_layer(pair_features, pairs, layer) for layer in range(len(self.layers)))
+
+    def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int) -> KernelValues:
+        """ψ of one layer."""
+        return split_rows(self.layers[layer](pair_features), pairs)
 
 
 class KernelBlock(nn.Module):
@@ -197,6 +205,6 @@ def softmax_over_support(stored: Tensor, background: Tensor | None, pairs: Pairs
     """|supp(i)| · softmax_j ψ_ij: under the convolution's mean this is the sum aggregation."""
     if background is None:
         return summing_softmax(stored, pairs.receiver, pairs.support_size), None
-    size = pairs.support_size.unsqueeze(-1)
+    size = pairs.support_size.to(stored.dtype).unsqueeze(-1)
     weights, background = sparse_global_softmax(stored, background, pairs.receiver, pairs.support_size)
     return weights * size[pairs.receiver], background * size

@@ -5,6 +5,7 @@ from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.grit import GRIT
 from ckgconv.nn.message_passing import MessagePassing
+from ckgconv.nn.propagation import Propagation
 from ckgconv.recipe import ModelRecipe
 from ckgconv.registry import Registry
 
@@ -12,6 +13,7 @@ OURS: dict[str, type[GraphModel]] = {
     "ckgcn": CKGCN,
     "grit": GRIT,
     "message_passing": MessagePassing,
+    "propagation": Propagation,
 }
 MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", OURS)
 

@@ -4,12 +4,16 @@ BatchNorm with a weight per row: one module for padding (weight 0), for the zero
 stands for all pairs of a graph that are not stored (weight = their number, see `graphs.Pairs`), and for ordinary rows
 (weight 1, equal to `torch.nn.BatchNorm1d`).
 
+Statistics are computed and kept in at least float32, whatever the dtype of rows and parameters; the result has the
+narrower of their two dtypes.
+
 A module holds the parameters and statistics of L groups (layers) as rows; `group` selects one of them.
 
 Legend: L groups, R rows, D channels.
 """
 
-from typing import Literal, get_args
+from collections.abc import Callable
+from typing import Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +22,8 @@ from torch.nn import functional as F
 from ckgconv.checks import check_choice
 from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.batch_norm import weighted_batch_norm
+from ckgconv.ops.derivatives import assign
+from ckgconv.ops.precision import HALVES, narrower, wide_dtype, widened
 
 NormName = Literal["batch", "layer", "none"]
 
@@ -70,14 +76,15 @@ class WeightedBatchNorm(nn.Module):
         nn.init.zeros_(self.shift)
 
     def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
+        dtype, x = narrower(x.dtype, self.scale.dtype), widened(x)
         if not self.training or self._matches_torch(x, row_weight):
-            return self._unweighted(x, group)
+            return self._unweighted(x, group).to(dtype)
         if x.shape[0] == 0:
-            return x
+            return x.to(dtype)
         scale, shift = self.scale[group], self.shift[group]
         y, mean, variance, total = weighted_batch_norm(x, row_weight, scale, shift, self.epsilon)
         self._track(group, mean, variance, total)
-        return y
+        return y.to(dtype)
 
     def _matches_torch(self, x: Tensor, row_weight: Tensor | None) -> bool:
         """Whether torch's batch norm computes the same statistics of the batch, as exactly."""
@@ -86,7 +93,7 @@ class WeightedBatchNorm(nn.Module):
     def _unweighted(self, x: Tensor, group: int) -> Tensor:
         """The same equation by torch's batch norm, in fewer sweeps over memory."""
         mean, variance = self.running_mean[group], self.running_variance[group]
-        scale, shift = self.scale[group], self.shift[group]
+        scale, shift = widened(self.scale[group]), widened(self.shift[group])
         return F.batch_norm(x, mean, variance, scale, shift, self.training, self.momentum, self.epsilon)
 
     @torch.no_grad()
@@ -95,8 +102,18 @@ class WeightedBatchNorm(nn.Module):
         # In the dtype of the statistics: a product with booleans has torch's default dtype, and 0.1 its digits.
         momentum = self.momentum * (total > 0).to(mean.dtype)
         unbiased = variance * (total / (total - 1).clamp(min=1))
-        self.running_mean[group] = torch.lerp(self.running_mean[group], mean, momentum)
-        self.running_variance[group] = torch.lerp(self.running_variance[group], unbiased, momentum)
+        for running, found in ((self.running_mean[group], mean), (self.running_variance[group], unbiased)):
+            assign(running, torch.lerp(running, found, momentum))
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """`to`, `half`, `bfloat16` and the like: running statistics stay in at least float32."""
+        before = self.running
+        super()._apply(fn, recurse)
+        for name, held in zip(("running_mean", "running_variance"), before, strict=True):
+            after = getattr(self, name)
+            if after.dtype in HALVES:
+                setattr(self, name, held.to(after.device, wide_dtype(held.dtype)))
+        return self
 
     @property
     def running(self) -> tuple[Tensor, Tensor]:
@@ -124,7 +141,9 @@ class GroupedLayerNorm(nn.Module):
         nn.init.zeros_(self.shift)
 
     def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
-        return F.layer_norm(x, (self.channels,), self.scale[group], self.shift[group], self.epsilon)
+        dtype, scale, shift = narrower(x.dtype, self.scale.dtype), self.scale[group], self.shift[group]
+        y = F.layer_norm(widened(x), (self.channels,), widened(scale), widened(shift), self.epsilon)
+        return y.to(dtype)
 
     def extra_repr(self) -> str:
         return f"{self.channels}, groups={self.groups}"

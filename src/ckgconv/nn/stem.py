@@ -157,8 +157,14 @@ class Mix(nn.Module):
 
     def forward(self, attributes: Tensor, encoded: Tensor) -> Tensor:
         if self.combine == "sum":
-            return attributes + self.projection(encoded)
-        return self.projection(torch.cat([attributes, encoded], dim=-1))
+            return attributes + self._projected(encoded)
+        return self._projected(torch.cat([attributes, encoded], dim=-1))
+
+    def _projected(self, values: Tensor) -> Tensor:
+        """In the dtype of the parameters: values of 16-bit models come in float32."""
+        if not isinstance(self.projection, nn.Linear):
+            return values
+        return self.projection(values.to(self.projection.weight.dtype))
 
     def extra_repr(self) -> str:
         return self.combine

@@ -5,6 +5,7 @@
     cuda     float64    plain torch
     cuda     float32    Triton: fp32, tf32 where torch's float32 products may use it, bf16 under autocast;
                         plain torch below compute capability 8.0, and for tensors that do not fit (`fits`)
+    any      any        plain torch under transforms of `torch.func` and in forward mode (`derivatives`)
 
 Callers write `dispatch.uses_triton(x)` and never import the function by name, so that a test can replace `runs_triton`
 here, once, and run every Triton kernel in Triton's interpreter.
@@ -17,6 +18,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from ckgconv.ops.derivatives import transformed
 from ckgconv.ops.launch import pitch, product_precision
 
 WIDEST = 128  # channels of a tile
@@ -32,7 +34,7 @@ def runs_triton(device: torch.device) -> bool:
 
 def uses_triton(x: Tensor) -> bool:
     """Whether an operation on x runs as a Triton kernel."""
-    return x.dtype in (torch.float32, torch.bfloat16) and runs_triton(x.device)
+    return x.dtype in (torch.float32, torch.bfloat16) and runs_triton(x.device) and not transformed()
 
 
 def fits(x: Tensor, rows: int, channels: int) -> bool:

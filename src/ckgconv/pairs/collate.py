@@ -24,8 +24,8 @@ def collate(data: Data, encoding: Encoding, dtype: torch.dtype, pairs: Pairs | N
     features = _columns("x", data.x, _num_nodes(data))
     check_device(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr)
     weight = getattr(data, "edge_weight", None)
-    graphs = pack(data.edge_index, getattr(data, "batch", None), weight, data.num_nodes, encoding.flow)
-    _check_number_of_graphs(data, graphs)
+    batch = getattr(data, "batch", None)
+    graphs = pack(data.edge_index, batch, weight, data.num_nodes, encoding.flow, number_of_graphs(data))
     if pairs is None:
         pairs, node_encoding = _encoded(data, graphs, encoding, dtype)
     else:
@@ -50,12 +50,12 @@ def collate(data: Data, encoding: Encoding, dtype: torch.dtype, pairs: Pairs | N
 def _encoded(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> tuple[Pairs, Tensor]:
     """Support with its coordinates, and the node part [N, K]."""
     coordinates = precomputed(data, graphs, encoding, dtype)
+    chosen = getattr(data, "support_index", None)
     if coordinates is None:
-        coordinates = encoding.coordinates(graphs, dtype)
+        coordinates = encoding.coordinates(graphs, dtype, chosen)
         node_encoding = encoding.node_part(graphs, coordinates, dtype)
     else:
         node_encoding = precomputed_node_part(data, graphs, encoding, dtype)
-    chosen = getattr(data, "support_index", None)
     if chosen is not None:
         return given_support(graphs, coordinates, chosen, dtype, encoding.flow), node_encoding
     return encoding.pairs(graphs, coordinates, dtype), node_encoding
@@ -64,17 +64,12 @@ def _encoded(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.
 def _num_nodes(data: Data) -> int:
     require(getattr(data, "x", None) is not None, "data has no x: give node features [N, F].")
     require(getattr(data, "edge_index", None) is not None, "data has no edge_index: give edges [2, E].")
-    require(int(data.num_nodes) > 0, "The batch is empty (0 nodes): drop empty batches before the model.")
     return int(data.num_nodes)
 
 
-def _check_number_of_graphs(data: Data, graphs: PackedGraphs) -> None:
-    """A PyG `Batch` knows how many graphs it was made of; an empty one at the end leaves no trace in `batch`."""
-    named = getattr(data, "_num_graphs", None)
-    require(
-        named is None or named == graphs.num_graphs,
-        f"The batch was made of {named} graphs, but only {graphs.num_graphs} have nodes: drop empty graphs.",
-    )
+def number_of_graphs(data: Data) -> int | None:
+    """G where the data names it, as a PyG `Batch` does: graphs without nodes at the end leave no trace in `batch`."""
+    return None if getattr(data, "batch", None) is None else getattr(data, "num_graphs", None)
 
 
 def _columns(name: str, values: Tensor, rows: int) -> Tensor:

@@ -17,8 +17,8 @@ from torch import Tensor
 from ckgconv.checks import check_choice, check_whole, require
 from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pairs
 from ckgconv.pairs.memory import check_memory
-from ckgconv.pairs.support import global_support, hop_support
-from ckgconv.pe import COORDINATES, PseudoCoordinate, rwse, sparse_rwse
+from ckgconv.pairs.support import chosen_pairs, global_support, hop_support
+from ckgconv.pe import COORDINATES, PseudoCoordinate, pairs_within, rwse, sparse_rwse
 from ckgconv.pe.layout import LARGEST_PADDED
 from ckgconv.recipe import ModelRecipe
 
@@ -102,11 +102,18 @@ class Encoding:
         """K, the number of channels of the node part."""
         return self.coordinate.node_channels(self.steps, self.node_steps)
 
-    def coordinates(self, graphs: PackedGraphs, dtype: torch.dtype) -> Coordinates:
-        """P on all pairs, or on those that the support can store where the others are zero."""
-        coordinate = self.coordinate
-        if coordinate.sparse is not None and self._walks_sparsely(graphs):
+    def coordinates(self, graphs: PackedGraphs, dtype: torch.dtype, chosen: Tensor | None = None) -> Coordinates:
+        """P on all pairs, on those that differ from zero, or on those of the support and the diagonal.
+
+        `chosen` [2, S]: a support of the user's own, in place of the encoding's.
+        """
+        coordinate, some = self.coordinate, self._needs_some(graphs, chosen)
+        if coordinate.sparse is not None and some:
             return coordinate.sparse(graphs, self.steps, dtype)
+        if coordinate.at_pairs is not None and some and coordinate.reads_pairs(self.steps):
+            receiver, sender = self._needed(graphs, chosen)
+            values = coordinate.at_pairs(graphs, self.steps, receiver, sender, dtype)
+            return Coordinates(receiver, sender, values, complete=False, zero_elsewhere=False)
         check_memory(graphs, self.channels, dtype, coordinate.cell_bytes(dtype), self._way_out())
         return coordinate.values(graphs, self.steps, dtype)
 
@@ -114,7 +121,7 @@ class Encoding:
         """[N, K] return probabilities."""
         if self.coordinate.diagonal_skips is not None:
             return self.coordinate.diagonal(coordinates)
-        walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
+        walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse
         return walk(graphs, self.node_steps, dtype)
 
     def pairs(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Pairs:
@@ -124,13 +131,25 @@ class Encoding:
 
     def _way_out(self) -> str:
         """What to do where all pairs do not fit."""
+        if self.coordinate.reads_pairs(self.steps):
+            return "choose a number of hops as support, or encoding 'rrwp' with support 'sparse_global'"
         if self.coordinate.sparse is None:
             return "choose encoding 'rrwp' with support 'sparse_global' or a number of hops"
         if self.support == "global":
             return "choose support 'sparse_global' (the same numbers) or a number of hops"
         return "choose fewer steps"
 
-    def _walks_sparsely(self, graphs: PackedGraphs) -> bool:
-        if isinstance(self.support, int):
-            return int(graphs.sizes.max()) > LARGEST_PADDED
+    def _needs_some(self, graphs: PackedGraphs, chosen: Tensor | None) -> bool:
+        """Whether it costs less not to compute every pair."""
+        if isinstance(self.support, int) or chosen is not None:
+            return graphs.largest > LARGEST_PADDED
         return self.support == "sparse_global"
+
+    def _needed(self, graphs: PackedGraphs, chosen: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Receivers and senders, sorted, of the support and of the diagonal, which the node part may read."""
+        if chosen is None:
+            return pairs_within(graphs, self.reach)
+        receiver, sender = chosen_pairs(graphs, chosen, self.flow)
+        node = torch.arange(graphs.num_nodes, device=receiver.device)
+        keys = torch.unique(torch.cat([receiver, node]) * graphs.num_nodes + torch.cat([sender, node]))
+        return keys // graphs.num_nodes, keys % graphs.num_nodes

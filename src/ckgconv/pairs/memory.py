@@ -26,9 +26,7 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_ce
     """Refuse graphs whose pairs cannot be stored; `per_cell`: bytes m; `remedy`: what to do."""
     per_pair = 3 * 8 + 2 * channels * dtype.itemsize
     nodes, count = graphs.num_nodes, graphs.num_graphs
-    # Every graph has at least one node, so no graph can be larger than this.
-    widest = nodes - count + 1
-    if nodes * widest * per_pair + count * widest**2 * per_cell < SMALL:
+    if nodes**2 * (per_pair + count * per_cell) < SMALL:
         return
     widest, pairs = torch.stack([graphs.sizes.max(), graphs.sizes.square().sum()]).tolist()
     needed = pairs * per_pair + count * widest**2 * per_cell

@@ -19,12 +19,17 @@ from torch import Tensor
 from ckgconv.checks import check_index, check_shape, require
 from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pairs, ends
 from ckgconv.pe import pairs_within
+from ckgconv.pe.sparse import find
 
 
 def global_support(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype | None = None) -> Pairs:
     """The whole graph: dense where the coordinates are complete, with zero rows where they are sparse."""
     if coordinates.complete:
         return _pairs(graphs, coordinates, dtype)
+    require(
+        coordinates.zero_elsewhere,
+        "Coordinates were given for some pairs only, and the others are not zero: give those of every pair.",
+    )
     coordinates = _with_edges(graphs, coordinates)
     channels = coordinates.values.shape[1]
     zero_rows = coordinates.values.new_zeros(graphs.num_graphs, channels)
@@ -56,6 +61,12 @@ def given_support(
     flow: Flow = SOURCE_TO_TARGET,
 ) -> Pairs:
     """Exactly the pairs of `pair_index` [2, S], sources above targets, in any order; a node may have none."""
+    receiver, sender = chosen_pairs(graphs, pair_index, flow)
+    return _pairs(graphs, _restrict(graphs, coordinates, receiver, sender), dtype)
+
+
+def chosen_pairs(graphs: PackedGraphs, pair_index: Tensor, flow: Flow = SOURCE_TO_TARGET) -> tuple[Tensor, Tensor]:
+    """Receivers and senders of a support of the user's own, checked and sorted."""
     check_shape("pair_index", pair_index, (2, None), "give pairs as two rows, sources above targets.")
     check_index("pair_index", pair_index, graphs.num_nodes, "node numbers")
     receiver, sender = ends(pair_index, flow)
@@ -68,16 +79,13 @@ def given_support(
         keys.shape[0] == receiver.shape[0],
         "pair_index repeats a pair: a support is a set, remove duplicates.",
     )
-    return _pairs(graphs, _restrict(graphs, coordinates, keys // graphs.num_nodes, keys % graphs.num_nodes), dtype)
+    return keys // graphs.num_nodes, keys % graphs.num_nodes
 
 
 def row_of(receiver: Tensor, sender: Tensor, pairs: Pairs | Coordinates, num_nodes: int) -> tuple[Tensor, Tensor]:
     """Row of each pair (receiver, sender) among the stored ones, and whether it is stored at all."""
     stored = pairs.receiver * num_nodes + pairs.sender
-    wanted = receiver * num_nodes + sender
-    row = torch.searchsorted(stored, wanted).clamp(max=max(stored.shape[0] - 1, 0))
-    found = stored[row] == wanted if stored.shape[0] else torch.zeros_like(wanted, dtype=torch.bool)
-    return row, found
+    return find(receiver * num_nodes + sender, stored)
 
 
 def _pairs(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype | None) -> Pairs:
@@ -103,14 +111,19 @@ def _rowptr(graphs: PackedGraphs, receiver: Tensor) -> Tensor:
 
 def _restrict(graphs: PackedGraphs, coordinates: Coordinates, receiver: Tensor, sender: Tensor) -> Coordinates:
     """The coordinates of the given pairs; a pair that a sparse encoding does not store is zero."""
-    require(
-        coordinates.complete or coordinates.values.dim() == 2,
-        "Distances were given for some pairs only, and the others are not zero: give those of every pair.",
-    )
     row, found = row_of(receiver, sender, coordinates, graphs.num_nodes)
     values = coordinates.values[row]
-    if not coordinates.complete:
+    if coordinates.complete:
+        return Coordinates(receiver, sender, values, complete=False)
+    # No distance is "zero elsewhere": whole numbers are distances.
+    if coordinates.zero_elsewhere and values.dim() == 2:
         values = values * found.unsqueeze(-1)
+    else:
+        require(
+            bool(found.all()),
+            "Coordinates were given for some pairs only, and the others are not zero: give those of every pair of "
+            "the support.",
+        )
     return Coordinates(receiver, sender, values, complete=False)
 
 

@@ -1,11 +1,13 @@
 """Graph → pseudo-coordinates: no parameters, any device."""
 
 from ckgconv.pe.coordinate import PseudoCoordinate
-from ckgconv.pe.distances import RD, SPD, UNREACHABLE, pairs_within, rd, spd
+from ckgconv.pe.distances import RD, SPD, pairs_within, rd, spd
 from ckgconv.pe.heat import HEAT, heat
 from ckgconv.pe.rrwp import RRWP, diagonal, rrwp, sparse_rrwp
 from ckgconv.pe.rwse import PAIR_RWSE, pair_rwse, rwse, sparse_pair_rwse, sparse_rwse
+from ckgconv.pe.search import UNREACHABLE
 from ckgconv.pe.transforms import AddHeat, AddPairRWSE, AddRD, AddRRWP, AddRWSE, AddSparseRRWP, AddSPD
+from ckgconv.pe.two_way import TWO_WAY_RRWP, sparse_two_way_rrwp, two_way_rrwp
 from ckgconv.registry import Registry
 
 OURS = {
@@ -14,6 +16,7 @@ OURS = {
     "rd": RD,
     "pair_rwse": PAIR_RWSE,
     "heat": HEAT,
+    "two_way_rrwp": TWO_WAY_RRWP,
 }
 COORDINATES: Registry[PseudoCoordinate] = Registry("pseudo-coordinate", "ckgconv.coordinates", OURS, PseudoCoordinate)
 
@@ -38,5 +41,7 @@ __all__ = [
     "sparse_pair_rwse",
     "sparse_rrwp",
     "sparse_rwse",
+    "sparse_two_way_rrwp",
     "spd",
+    "two_way_rrwp",
 ]

@@ -22,6 +22,7 @@ from ckgconv.graphs import Coordinates, PackedGraphs
 # gaussian    a Gaussian basis of one positive number; a vector of its own where that is infinite
 Reading = Literal["normalised", "raw", "table", "gaussian"]
 Compute = Callable[[PackedGraphs, int, torch.dtype], Coordinates]
+ComputeAt = Callable[[PackedGraphs, int, Tensor, Tensor, torch.dtype], Tensor]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,10 @@ class PseudoCoordinate:
         reading: how the network reads them.
         sparse: the same values, only at the pairs within `steps` hops, where every other pair is exactly zero;
             this admits the sparse global support. None where far pairs are not zero.
+        at_pairs: (graphs, steps, receiver [P], sender [P], dtype) → the same values [P, C] of the given pairs, distinct
+            and sorted, without forming the n² others: for supports of k hops, or a user's own, on large graphs. None:
+            all pairs are computed, and the given ones read.
+        at_pairs_steps: most steps for which `at_pairs` is used; None: any.
         rescaled: whether values shrink as the support grows, as probabilities do, so that a network reads
             |supp(i)| P_ij (Appendix A.2).
         walk_powers: whether the values are [I, M, …, M^steps]_ij and nothing else: degrees may be injected into them
@@ -48,6 +53,8 @@ class PseudoCoordinate:
     channels: Callable[[int], int]
     reading: Reading
     sparse: Compute | None = None
+    at_pairs: ComputeAt | None = None
+    at_pairs_steps: int | None = None
     rescaled: bool = False
     walk_powers: bool = False
     diagonal_skips: int | None = None
@@ -65,6 +72,10 @@ class PseudoCoordinate:
     def may_be_infinite(self) -> bool:
         """Whether pairs without a path are infinitely far."""
         return self.reading == "gaussian"
+
+    def reads_pairs(self, steps: int) -> bool:
+        """Whether the values of some pairs can be had without those of all."""
+        return self.at_pairs is not None and (self.at_pairs_steps is None or steps <= self.at_pairs_steps)
 
     def node_channels(self, steps: int, node_steps: int) -> int:
         """K."""

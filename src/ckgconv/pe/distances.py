@@ -1,4 +1,4 @@
-"""Shortest-path and resistance distance as pseudo-coordinates.
+"""Shortest-path and resistance distance as pseudo-coordinates, on all pairs; `search` and `resistance` on given ones.
 
     SPD_ij = length in hops of the shortest walk from i to j
     RD_ij  = Γ_ii + Γ_jj - 2 Γ_ij,   Γ = (L + 11ᵀ/n)⁻¹ on each connected component
@@ -13,13 +13,10 @@ from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.layout import PairReader, adjacency, sparse_adjacency
+from ckgconv.pe.resistance import check_conductances, rd_at
+from ckgconv.pe.search import UNREACHABLE, spd_at
 from ckgconv.pe.sparse import identity, sparse_matrix
 from ckgconv.pe.walk import working_dtype
-
-# What `spd` holds for a pair without a path.
-UNREACHABLE = -1
-# Largest ratio of edge weights for which resistances keep six digits in float64.
-WIDEST_RATIO = 1e9
 
 
 def spd(graphs: PackedGraphs, max_distance: int) -> Coordinates:
@@ -56,13 +53,7 @@ def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
     pairs = PairReader(graphs)
     matrix = adjacency(graphs, torch.float64)
     matrix = (matrix + matrix.mT) / 2
-    positive = matrix.detach()[matrix.detach() > 0]
-    if positive.numel():
-        ratio = float(positive.max() / positive.min())
-        require(
-            ratio <= WIDEST_RATIO,
-            f"edge_weight spans a factor of {ratio:.1e}: resistances would lose all digits, drop the weakest edges.",
-        )
+    check_conductances(matrix.detach()[matrix.detach() > 0])
     together = _closure(matrix.detach())
     # A padded node is a component of its own, so that L + 11ᵀ/n is invertible on the padding too.
     laplacian = torch.diag_embed(matrix.sum(-1)) - matrix
@@ -109,12 +100,14 @@ SPD = PseudoCoordinate(
     values=lambda graphs, steps, dtype: spd(graphs, steps),
     channels=lambda steps: 1,
     reading="table",
+    at_pairs=lambda graphs, steps, receiver, sender, dtype: spd_at(graphs, steps, receiver, sender),
     bytes_per_cell=8 * 8,
 )
 RD = PseudoCoordinate(
     values=lambda graphs, steps, dtype: rd(graphs, dtype),
     channels=lambda steps: 1,
     reading="gaussian",
+    at_pairs=lambda graphs, steps, receiver, sender, dtype: rd_at(graphs, receiver, sender, dtype),
     least_steps=0,
     bytes_per_cell=8 * 8,
     source="{name}",

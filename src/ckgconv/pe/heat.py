@@ -23,6 +23,7 @@ from torch import Tensor
 
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.chebyshev import heat_at
 from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.layout import PairReader, adjacency
 from ckgconv.pe.walk import nonzero, working_dtype
@@ -40,7 +41,7 @@ def heat(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> 
         steps: K, the number of times.
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    require(1 <= steps <= MOST_STEPS, f"steps is {steps}: the heat kernel has from 1 to {MOST_STEPS} times.")
+    times(steps)  # refuses too many
     pairs = PairReader(graphs)
     dtype = dtype or working_dtype(graphs)
     flow = torch.linalg.matrix_exp(-FIRST_TIME * laplacian(graphs))
@@ -49,6 +50,12 @@ def heat(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> 
         flow = flow @ flow
         channels.append(pairs.read(flow).to(dtype))
     return pairs.coordinates(torch.stack(channels, dim=-1))
+
+
+def times(steps: int) -> list[float]:
+    """t₁ … t_K."""
+    require(1 <= steps <= MOST_STEPS, f"steps is {steps}: the heat kernel has from 1 to {MOST_STEPS} times.")
+    return [FIRST_TIME * 2**step for step in range(steps)]
 
 
 def laplacian(graphs: PackedGraphs) -> Tensor:
@@ -65,6 +72,8 @@ HEAT = PseudoCoordinate(
     channels=lambda steps: steps,
     most_steps=MOST_STEPS,
     reading="normalised",
+    at_pairs=lambda graphs, steps, receiver, sender, dtype: heat_at(graphs, times(steps), receiver, sender).to(dtype),
+    at_pairs_steps=16,  # terms grow with the root of the longest time, and are 800 there
     rescaled=True,  # heat that has spread over n nodes leaves about 1/n at each
     diagonal_skips=0,
     bytes_per_cell=8 * 8,

@@ -17,7 +17,7 @@ LARGEST_PADDED = 512
 
 def adjacency(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
     """[G, n, n] A_ij, the summed weight of the edges (i, j), zero-padded; differentiable in the weights."""
-    widest = int(graphs.sizes.max())
+    widest = graphs.largest
     i, j = graphs.receiver, graphs.sender
     cell = (graphs.node_graph[i] * widest + local(graphs, i)) * widest + local(graphs, j)
     flat = torch.zeros(graphs.num_graphs * widest**2, dtype=dtype, device=cell.device)
@@ -52,7 +52,7 @@ class PairReader:
 
     def __init__(self, graphs: PackedGraphs) -> None:
         self.receiver, self.sender = all_pairs(graphs)
-        widest = int(graphs.sizes.max())
+        widest = graphs.largest
         row = graphs.node_graph[self.receiver] * widest + local(graphs, self.receiver)
         self.cell = row * widest + local(graphs, self.sender)
 

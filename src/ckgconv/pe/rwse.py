@@ -14,7 +14,7 @@ from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.distances import pairs_within
 from ckgconv.pe.layout import all_pairs, read_nodes
-from ckgconv.pe.sparse import SparseMatrix
+from ckgconv.pe.sparse import SparseMatrix, find, identity
 from ckgconv.pe.walk import powers, sparse_transition, transition, working_dtype
 
 
@@ -28,10 +28,17 @@ def rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> 
 
 
 def sparse_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
-    """[N, K] the same, at the cost of the pairs that walks reach instead of n²."""
+    """[N, K] the same, at the cost of the pairs that walks of ⌈K/2⌉ steps reach instead of n².
+
+    A walk that returns after k steps is one of ⌈k/2⌉ steps and one back: no higher power is formed.
+    """
     matrix = sparse_transition(graphs, dtype or working_dtype(graphs))
-    columns = [_diagonal(power) for power in powers(matrix, steps)]
-    return torch.stack(columns, dim=-1) if steps else matrix.values.new_zeros(graphs.num_nodes, 0)
+    columns: list[Tensor] = []
+    back = identity(graphs.num_nodes, matrix.values.dtype, matrix.values.device)
+    for power in powers(matrix, (steps + 1) // 2):
+        columns += [_returns(power, back), _returns(power, power)]
+        back = power
+    return torch.stack(columns[:steps], dim=-1) if steps else matrix.values.new_zeros(graphs.num_nodes, 0)
 
 
 def pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
@@ -44,13 +51,24 @@ def pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None
 def sparse_pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
     """The same for the pairs that a walk of at most `steps` steps reaches; the others are not zero, only not stored."""
     receiver, sender = pairs_within(graphs, steps)
+    values = pair_rwse_at(graphs, steps, receiver, sender, dtype)
+    return Coordinates(receiver, sender, values, complete=False, zero_elsewhere=False)
+
+
+def pair_rwse_at(
+    graphs: PackedGraphs, steps: int, receiver: Tensor, sender: Tensor, dtype: torch.dtype | None = None
+) -> Tensor:
+    """The same for the given pairs, [P, 2K]."""
     encoding = sparse_rwse(graphs, steps, dtype)
-    return Coordinates(receiver, sender, torch.cat([encoding[receiver], encoding[sender]], dim=-1), complete=False)
+    return torch.cat([encoding[receiver], encoding[sender]], dim=-1)
 
 
-def _diagonal(matrix: SparseMatrix) -> Tensor:
-    on_diagonal = matrix.row == matrix.column
-    return matrix.values.new_zeros(matrix.size).index_put((matrix.row[on_diagonal],), matrix.values[on_diagonal])
+def _returns(there: SparseMatrix, back: SparseMatrix) -> Tensor:
+    """[N] diagonal of a product, without the product."""
+    place, found = find(there.column * there.size + there.row, back.keys())
+    there = there.select(found)
+    returned = there.values * back.values[place[found]]
+    return returned.new_zeros(there.size).index_add(0, there.row, returned)
 
 
-PAIR_RWSE = PseudoCoordinate(values=pair_rwse, channels=lambda steps: 2 * steps, reading="raw")
+PAIR_RWSE = PseudoCoordinate(values=pair_rwse, channels=lambda steps: 2 * steps, reading="raw", at_pairs=pair_rwse_at)

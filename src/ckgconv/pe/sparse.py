@@ -6,8 +6,12 @@ Plain gathers and sums: any device, differentiable in the values. Legend: N node
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
 
 import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 
@@ -20,9 +24,14 @@ class SparseMatrix:
     values: Tensor  # [S]
     size: int
 
+    @cached_property
+    def rowptr(self) -> Tensor:
+        """[N + 1] int64, row i owns entries rowptr[i] … rowptr[i + 1] - 1."""
+        count = torch.bincount(self.row, minlength=self.size)
+        return torch.cat([count.new_zeros(1), count.cumsum(0)])
+
     def __matmul__(self, other: "SparseMatrix") -> "SparseMatrix":
-        count = torch.bincount(other.row, minlength=self.size)
-        start = count.cumsum(0) - count
+        start, count = other.rowptr[:-1], other.rowptr.diff()
         # Each entry (i, k) meets the whole row k of the other matrix.
         meets = count[self.column]
         left = torch.arange(self.row.shape[0], device=self.row.device).repeat_interleave(meets)
@@ -34,12 +43,38 @@ class SparseMatrix:
         """Ones in place of the values."""
         return SparseMatrix(self.row, self.column, torch.ones_like(self.values), self.size)
 
+    def keys(self) -> Tensor:
+        """[S] a number for each place, ascending."""
+        return self.row * self.size + self.column
+
+    def expansion(self, other: "SparseMatrix") -> int:
+        """Entries that a product with `other` forms before it adds them up."""
+        return int(torch.bincount(other.row, minlength=self.size)[self.column].sum())
+
+    def select(self, entries: Tensor) -> "SparseMatrix":
+        """The entries where a mask [S] holds."""
+        return SparseMatrix(self.row[entries], self.column[entries], self.values[entries], self.size)
+
+    def components(self, connection: Literal["weak", "strong"]) -> Tensor:
+        """[N] int64: the component of each node, by edges in either direction, or by walks there and back."""
+        row, column = self.row.cpu().numpy(), self.column.cpu().numpy()
+        matrix = coo_array(((row == row), (row, column)), shape=(self.size, self.size))
+        _, labels = connected_components(matrix, connection=connection)
+        return torch.from_numpy(labels).to(self.row)
+
 
 def sparse_matrix(row: Tensor, column: Tensor, values: Tensor, size: int) -> SparseMatrix:
     """Entries in any order, repeated ones summed."""
     key, place = torch.unique(row * size + column, return_inverse=True)
     summed = values.new_zeros(key.shape[0]).index_add(0, place, values)
     return SparseMatrix(key // size, key % size, summed, size)
+
+
+def find(wanted: Tensor, ascending: Tensor) -> tuple[Tensor, Tensor]:
+    """Place of each number in an ascending list, and whether it is there at all."""
+    place = torch.searchsorted(ascending, wanted).clamp(max=max(ascending.shape[0] - 1, 0))
+    found = ascending[place] == wanted if ascending.shape[0] else torch.zeros_like(wanted, dtype=torch.bool)
+    return place, found
 
 
 def identity(size: int, dtype: torch.dtype, device: torch.device) -> SparseMatrix:

@@ -74,7 +74,7 @@ class AddRWSE(BaseTransform):  # type: ignore[misc]
 
     def forward(self, data: Data) -> Data:
         graphs = packed(data, self.flow)
-        walk = rwse if int(graphs.sizes.max()) <= LARGEST_PADDED else sparse_rwse
+        walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse
         data.node_encoding = walk(graphs, self.steps)
         return data
 

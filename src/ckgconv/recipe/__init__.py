@@ -25,6 +25,7 @@ class DataRecipe:
     targets: tuple[str, ...] = ()  # CSV: columns of the targets
     split: Literal["official", "random", "scaffold"] = "official"  # of a CSV: random or scaffold
     split_seed: int = 0  # CSV: seed of the random split
+    split_number: Annotated[int, AtLeast(0)] = 0  # which split, of nodes that were split several times
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class AttributeRecipe:
 
     kind: Literal["types", "molecule", "linear", "constant", "none"]
     sizes: tuple[int, ...] = ()
+    normalise: Literal["none", "rows"] = "none"  # linear: divide each row by the sum of its absolute values
+    dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # linear: on the attributes themselves
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,31 @@ class MessagePassingRecipe(ModelRecipe):
     attention_dropout: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class PropagationRecipe(ModelRecipe):
+    """A `Propagation`."""
+
+    kind: str = "propagation"
+    layers: Count
+    channels: Count  # that are propagated
+    restart: Annotated[float, AtLeast(0), LessThan(1)] = 0.1  # share of a node's own features in each layer
+    dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0
+
+
+@dataclass(frozen=True)
+class SamplingRecipe:
+    """What a step of training reads of the graphs; evaluation and prediction read all of them in any case.
+
+    kind "none": whole graphs, `training.batch_size` of them; "neighbours": seed nodes and, layer by layer, some of the
+    nodes in their supports; "parts": a few parts of a partition of the nodes, with the pairs inside.
+    """
+
+    kind: Literal["none", "neighbours", "parts"] = "none"
+    batch_nodes: Count = 1024  # of a step: seed nodes, or nodes of the parts, about
+    fanouts: tuple[Count, ...] = (10,)  # neighbours: senders drawn for each receiver, one number for each layer or all
+    parts: Count = 100  # parts: how many the nodes are divided into
+
+
 @dataclass(frozen=True)
 class TrainingRecipe:
     """Optimiser, schedule, loss, metric."""
@@ -140,6 +168,7 @@ class TrainingRecipe:
     optimizer: str = "adamw"  # name in OPTIMIZERS
     momentum: Annotated[float, AtLeast(0), LessThan(1)] = 0.9  # of SGD
     huber_delta: Positive = 1.0  # error at which the Huber loss turns linear, in the units the network is trained in
+    sampling: SamplingRecipe = SamplingRecipe()  # mini-batches of one large graph
 
 
 @dataclass(frozen=True)

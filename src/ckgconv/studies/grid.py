@@ -32,8 +32,12 @@ from ckgconv.tasks.metrics import METRICS
 
 SEEDS = (0, 1, 2, 3)
 # Fields added to recipes later: left out of the digest at these values, so that earlier runs are still found.
+ATTRIBUTES: list[tuple[str, object]] = [("normalise", "none"), ("dropout", 0.0)]
 LATER: dict[str, list[tuple[str, object]]] = {
+    "data": [("split_number", 0)],
     "model": [("kind", "ckgcn"), ("flow", "source_to_target")],
+    "model.node": ATTRIBUTES,
+    "model.edge": ATTRIBUTES,
     "training": [("optimizer", "adamw"), ("momentum", 0.9), ("huber_delta", 1.0)],
 }
 # p below which two variants are distinguished.
@@ -149,8 +153,13 @@ def finished_record(folder: Path) -> Record | None:
 def digest(recipe: Recipe) -> str:
     """Eight characters that identify all values of a recipe."""
     values = asdict(recipe)
-    for group, later in LATER.items():
-        values[group] = {name: value for name, value in values[group].items() if (name, value) not in later}
+    for path, later in LATER.items():
+        group: dict[str, Any] = values
+        for name in path.split("."):
+            group = group[name]
+        for name, value in later:
+            if group.get(name) == value:
+                del group[name]
     return sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
 
 

@@ -14,7 +14,7 @@ from scipy.special import comb
 from torch import nn
 
 from ckgconv.nn import CKGConv
-from ckgconv.nn.conv import GivenKernel
+from ckgconv.nn.layer_kernel import GivenKernel
 from ckgconv.theory.fixed import bare_convolution
 
 Coefficients = NDArray[np.float64]

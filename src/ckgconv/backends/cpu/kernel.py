@@ -18,6 +18,7 @@ from ckgconv.graphs import Pairs
 from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.all_reduce import several_processes
+from ckgconv.ops.derivatives import transformed
 
 
 class CPUKernel(Kernel):
@@ -35,8 +36,9 @@ class CPUKernel(Kernel):
 
     def applies(self, pair_features: Tensor, pairs: Pairs) -> bool:
         """Batch norms; in training, rows that all count once; in evaluation, no gradient."""
-        plain = has_batch_norms(self) and pair_features.device.type == "cpu"
-        if not plain or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+        exact = pair_features.dtype == self.linear.weight.dtype in (torch.float32, torch.float64)
+        plain = exact and has_batch_norms(self) and pair_features.device.type == "cpu"
+        if not plain or transformed() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
             return False
         if not self.training:
             return not torch.is_grad_enabled()

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ckgconv.backends.cpu.memory import Memory
 from ckgconv.backends.stages import Running, Stage, grouped
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.dropout.packed import LEVELS, draw_bits, inverse_share, keep_factor, levels_kept
 
 EVALUATED_ROWS = 2**15  # per chunk, so that intermediate values stay in cache
@@ -135,7 +135,7 @@ class KernelMLP(torch.autograd.Function):
         return psi
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("the kernel pass of a CPU")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, *fields = ctx.saved_tensors
         stages, inputs = grouped(fields), [x, *ctx.inputs]

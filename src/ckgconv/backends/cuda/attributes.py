@@ -45,6 +45,7 @@ def factored(encoder: AttributeEncoder, features: Tensor | None, row: Tensor, sc
         return Projected(row, encoder.vector.new_ones(edges, 1), encoder.vector.unsqueeze(-1))
     assert features is not None
     if isinstance(encoder, LinearEncoder):
+        features = encoder.inputs(features)
         matrix = torch.cat([encoder.linear.weight, encoder.linear.bias.unsqueeze(-1)], dim=1)
         return Projected(row, torch.cat([features, features.new_ones(edges, 1)], dim=1), matrix)
     if len(encoder.tables) == 1:

@@ -23,7 +23,7 @@ from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
 from ckgconv.backends.cuda.stem.modules import FusedNodeStem, FusedPairStem
 from ckgconv.backends.cuda.supports import blocks_reason
-from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.conv import sender_lists
@@ -40,9 +40,14 @@ class FusedCKGCN(ScheduledModel, CKGCN):
     node_stem: FusedNodeStem
     pair_stem: FusedPairStem
 
-    def forward(self, data: Data | GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+    def forward(self, data: Data | GraphBatch | LayeredBatch | Handed, schedule: InOrder = IN_ORDER) -> Tensor:
+        if isinstance(data, LayeredBatch | Handed):
+            return super().forward(data)
         batch = data if isinstance(data, GraphBatch) else self.prepare(data)
         return self.read_out(self.embed(batch, schedule))
+
+    def layer_states(self, layer: int, states: Tensor, batch: GraphBatch) -> Tensor:
+        return super().layer_states(layer, states, replace(batch, pairs=sorted_by_sender(batch.pairs)))
 
     def embed(self, batch: GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
         return self.pool(self.node_states(batch, schedule), batch.pairs.node_graph, batch.node_ptr)
@@ -89,7 +94,7 @@ class FusedCKGCN(ScheduledModel, CKGCN):
             part: [3, D], the moments (W, μ, M₂) of the pair features, where they are known.
             seeds: [2, 1], of the masks of kernels and nodes, in training.
         """
-        if blocks_reason(self.blocks, h, batch.pairs) is not None:
+        if blocks_reason(self.blocks, h, batch.pairs, batch.degree) is not None:
             schedule.join()
             schedule.start_prefetch()
             return self._block_after_block(h, e, batch)

@@ -37,7 +37,7 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
     if not isinstance(model, CKGCN):
         return f"There are no fused passes for {type(model).__name__}: it runs as it is written."
     if model.dtype != torch.float32:
-        return f"The parameters are {model.dtype}: fused passes need float32, with autocast for bfloat16."
+        return _dtype_reason(next(model.parameters()))
     like = torch.empty(0, device=device)
     if not fits(like, 1, model.recipe.width):
         return f"The network has width {model.recipe.width}, and tiles of that width do not fit into shared memory."
@@ -67,11 +67,17 @@ def stem_reason(module: nn.Module, mix: Mix, x: Tensor, rows: int) -> Reason:
         return "The stem is in evaluation mode, where running statistics make it one affine map."
     if mix.combine != "sum" or not isinstance(mix.projection, nn.Linear):
         return "The stem does not add a projected encoding to the attributes."
+    if mix.projection.weight.dtype != torch.float32:
+        return _dtype_reason(mix.projection.weight)
+    if x.requires_grad:
+        return "Edge weights or encodings have a gradient, which a fused stem does not compute."
     return _tensor_reason(x, rows, max(mix.width, mix.channels))
 
 
 def kernel_reason(kernel: Kernel, pair_features: Tensor) -> Reason:
     """Why the kernels ψ are not evaluated by the pairs pass."""
+    if kernel.linear.weight.dtype != torch.float32:
+        return _dtype_reason(kernel.linear.weight)
     if not has_batch_norms(kernel):
         return "The kernel has other norms than batch norms."
     if torch.is_grad_enabled() and not kernel.training:
@@ -79,12 +85,17 @@ def kernel_reason(kernel: Kernel, pair_features: Tensor) -> Reason:
     return _tensor_reason(pair_features, pair_features.shape[0], max(kernel.linear.weight.shape[-2:]))
 
 
-def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs) -> Reason:
+def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs, degree: Tensor) -> Reason:
     """Why the blocks do not run as the node pass."""
+    weight = blocks[0].ffn_in.weight
+    if weight.dtype != torch.float32:
+        return _dtype_reason(weight)
     if not all(isinstance(block.convolution.channels, Depthwise) for block in blocks):
         return "A convolution is grouped or has heads."
     if not all(isinstance(block.convolution_norm, WeightedBatchNorm) for block in blocks):
         return "A block has other norms than batch norms."
+    if degree.requires_grad:
+        return "Edge weights have a gradient, which the node pass does not compute."
     if pairs.has_zero_rows:
         return "The support is the sparse global one, whose zero rows the node pass does not read."
     if torch.is_grad_enabled() and not blocks[0].training:
@@ -133,6 +144,10 @@ def _stem_reason_of(model: CKGCN) -> Reason:
     if not reads_fixed_walks(model.pair_stem):
         return "The coordinates are not fixed walk probabilities, and the fused stem sends no gradient to coordinates."
     return None
+
+
+def _dtype_reason(parameter: Tensor) -> str:
+    return f"The parameters are {parameter.dtype}: fused passes need float32, with autocast for bfloat16."
 
 
 def _tensor_reason(x: Tensor, rows: int, channels: int) -> Reason:

@@ -6,7 +6,8 @@
 In a data-parallel run the sums inside the moments and inside ∂x run over the rows of all processes; ∂γ and ∂β stay
 local, since gradients of parameters are averaged over processes anyway.
 
-Automatic differentiation of `naive` keeps four tensors of the size of x; this keeps one.
+Automatic differentiation of `naive` keeps four tensors of the size of x; this keeps one. Higher derivatives are those
+of `naive`.
 
 Legend: R rows, D channels, any leading dimensions (groups).
 """
@@ -15,10 +16,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ckgconv.checks import require
 from ckgconv.ops.all_reduce import all_reduce, several_processes
+from ckgconv.ops.batch_norm import naive
 from ckgconv.ops.batch_norm.naive import row_share, weighted_moments
+from ckgconv.ops.derivatives import differentiated, of_specification, transformed
+from ckgconv.ops.precision import widened
 
 
 class WeightedStandardisation(torch.autograd.Function):
@@ -37,15 +41,17 @@ class WeightedStandardisation(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        x, row_weight, scale, _, epsilon = inputs
+        x, row_weight, scale, shift, epsilon = inputs
         _, mean, variance, total_weight = output
         ctx.mark_non_differentiable(mean, variance, total_weight)
-        ctx.save_for_backward(x, row_weight, scale, mean, torch.rsqrt(variance + epsilon), total_weight)
+        ctx.save_for_backward(x, row_weight, scale, shift, mean, torch.rsqrt(variance + epsilon), total_weight)
+        ctx.epsilon = epsilon
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
-        x, row_weight, scale, mean, root, total_weight = ctx.saved_tensors
+        x, row_weight, scale, shift, mean, root, total_weight = ctx.saved_tensors
+        if differentiated(gradient):
+            return _differentiable_backward(ctx, gradient, x, row_weight, scale, shift)
         standard = (x - mean.unsqueeze(-2)) * root.unsqueeze(-2)
         gradient_shift = gradient.sum(-2)
         gradient_scale = (gradient * standard).sum(-2)
@@ -55,6 +61,24 @@ class WeightedStandardisation(torch.autograd.Function):
         share = 1 / total_weight if row_weight is None else row_share(row_weight, total_weight)
         gradient_x = torch.addcmul(gradient, pulled, share, value=-1) * (scale * root).unsqueeze(-2)
         return gradient_x, None, gradient_scale, gradient_shift, None
+
+
+def _differentiable_backward(
+    ctx: Any, gradient: Tensor, x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The same gradients, of `naive`."""
+    require(
+        not several_processes(),
+        "A second derivative was asked for (create_graph=True) in a run of several processes, whose batch statistics "
+        "carry first derivatives only: use one process.",
+    )
+
+    def normalised(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
+        return naive.weighted_batch_norm(x, row_weight, scale, shift, ctx.epsilon)[0]
+
+    needed = [ctx.needs_input_grad[place] for place in (0, 2, 3)]
+    gradient_x, *others = of_specification(normalised, (x, scale, shift), needed, gradient)
+    return gradient_x, None, *others, None
 
 
 def shared_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -70,6 +94,8 @@ def shared_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor
 def weighted_batch_norm(
     x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """y [..., R, D], and μ, σ² [..., D], W of the batch; at least float32 inside. Differentiable once."""
-    x = x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+    """y [..., R, D], and μ, σ² [..., D], W of the batch; at least float32 inside."""
+    x, scale, shift = widened(x), widened(scale), widened(shift)
+    if transformed() and not several_processes():
+        return naive.weighted_batch_norm(x, row_weight, scale, shift, epsilon)
     return WeightedStandardisation.apply(x, row_weight, scale, shift, epsilon)

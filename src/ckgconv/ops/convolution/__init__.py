@@ -8,7 +8,9 @@ from torch import Tensor
 from ckgconv.ops import dispatch
 from ckgconv.ops.convolution import naive, segments
 from ckgconv.ops.convolution.naive import SenderLists
+from ckgconv.ops.derivatives import transformed
 from ckgconv.ops.dispatch import fits
+from ckgconv.ops.precision import wide_dtype
 
 
 class Orders(NamedTuple):
@@ -37,10 +39,11 @@ def scaled_convolution(
         from ckgconv.ops.convolution import triton
 
         return triton.scaled_convolution(x, psi, support_size, triton.Lists(rowptr, receiver, sender, by_sender))
-    by_rows = x.device.type == "cpu" and x.dtype == psi.dtype in (torch.float32, torch.float64)
-    if rowptr is None or not by_rows or torch.compiler.is_compiling():
+    if rowptr is None or x.device.type != "cpu" or transformed() or torch.compiler.is_compiling():
         return naive.scaled_convolution(x, psi, receiver, sender, support_size)
-    return segments.scaled_convolution(x, psi, receiver, sender, support_size, rowptr)
+    dtype = torch.result_type(x, psi)
+    x, psi = x.to(wide_dtype(dtype)), psi.to(wide_dtype(dtype))
+    return segments.scaled_convolution(x, psi, receiver, sender, support_size, rowptr).to(dtype)
 
 
 def sparse_global_convolution(

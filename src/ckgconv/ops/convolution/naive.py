@@ -6,12 +6,17 @@ and, where only the pairs j ∈ S_i are stored and all others share the coeffici
 
     y_i = 1/|supp(i)| [ Σ_{j ∈ S_i} x_j ⊙ (ψ_ij - ψ⁰_i) + ψ⁰_i ⊙ Σ_{j ∈ graph} x_j ].
 
+Sums are at least float32; y has the dtype of x ⊙ ψ.
+
 Legend: N nodes, P stored pairs, D channels.
 """
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
+
+from ckgconv.ops.precision import widened
 
 
 class SenderLists(NamedTuple):
@@ -24,16 +29,18 @@ class SenderLists(NamedTuple):
 
 def scaled_convolution(x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor) -> Tensor:
     """y [N, D] from x [N, D], ψ [P, D]; receiver, sender [P]; support_size [N]. Empty supports give 0."""
-    messages = x.index_select(0, sender) * psi
+    messages = widened(x).index_select(0, sender) * widened(psi)
     summed = messages.new_zeros(x.shape).index_add(0, receiver, messages)
-    return summed / support_size.clamp(min=1).unsqueeze(-1)
+    return (summed / support_size.clamp(min=1).unsqueeze(-1)).to(torch.result_type(x, psi))
 
 
 def sparse_global_convolution(
     x: Tensor, psi: Tensor, background: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor, graph: Tensor
 ) -> Tensor:
     """y [N, D] over whole graphs, with ψ⁰ = background [N, D] for the pairs not stored; graph [N] of each node."""
-    total = x.new_zeros(x.shape).index_add(0, graph, x)[graph]
+    dtype = torch.result_type(x, psi)
+    x, psi, background = widened(x), widened(psi), widened(background)
+    total = x.new_zeros(x.shape).index_add(0, graph, x).index_select(0, graph)
     messages = x.index_select(0, sender) * (psi - background.index_select(0, receiver))
     summed = messages.new_zeros(x.shape).index_add(0, receiver, messages)
-    return (summed + background * total) / support_size.unsqueeze(-1)
+    return ((summed + background * total) / support_size.unsqueeze(-1)).to(dtype)

@@ -3,17 +3,20 @@
     ∂x_j = Σ_{i: j ∈ supp(i)} ψ_ij ⊙ g_i/|supp(i)|        ∂ψ_ij = x_j ⊙ g_i/|supp(i)|
 
 Pairs are sorted by receiver, so the sum over a support is a sum over consecutive rows: torch's embedding bag computes
-it several times faster than `index_add`.
+it several times faster than `index_add`. Higher derivatives are those of `naive`.
 
 Legend: N nodes, P stored pairs, D channels.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
+
+from ckgconv.ops.convolution import naive
+from ckgconv.ops.derivatives import differentiated, of_specification
 
 
 def scaled_convolution(
@@ -34,9 +37,13 @@ class SegmentConvolution(torch.autograd.Function):
         return row_sums(x.index_select(0, sender).mul_(psi), rowptr).div_(divisor(support_size))
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, psi, receiver, sender, support_size = ctx.saved_tensors
+        if differentiated(gradient):
+            needed = ctx.needs_input_grad[:2]
+            formula = partial(naive.scaled_convolution, receiver=receiver, sender=sender, support_size=support_size)
+            found = of_specification(formula, (x, psi), needed, gradient)
+            return *found, None, None, None, None
         pulled = (gradient / divisor(support_size)).index_select(0, receiver)
         gradient_x = gradient_psi = None
         if ctx.needs_input_grad[1]:

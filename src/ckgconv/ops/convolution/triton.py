@@ -5,22 +5,25 @@
     p_i = g_i/n_i        ∂ψ_ij = x_j ⊙ p_i        ∂b_i = p_i ⊙ r_i
     ∂x_j = Σ_{i: j ∈ S_i} (p_i ⊙ ψ_ij - p_i ⊙ b_i) + Σ_{i ∈ graph} p_i ⊙ b_i
 
-Forward and backward are the same sum, over the list of a receiver and over that of a sender, in a fixed order.
+Forward and backward are the same sum, over the list of a receiver and over that of a sender, in a fixed order. Higher
+derivatives are those of `naive`.
 
 Legend: N nodes, P stored pairs, D channels, G graphs (of zero rows).
 """
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ckgconv.ops.convolution import naive
 from ckgconv.ops.convolution.naive import SenderLists
+from ckgconv.ops.derivatives import differentiated, of_specification
 from ckgconv.ops.launch import launch, power_of_two
 from ckgconv.ops.pool.triton import sums
 
@@ -45,14 +48,16 @@ class Graphs(NamedTuple):
 
 def scaled_convolution(x: Tensor, psi: Tensor, support_size: Tensor, lists: Lists) -> Tensor:
     """y [N, D] float32 from x [N, D], ψ [P, D]; support_size [N]. Empty supports give 0."""
-    return Convolution.apply(x.float(), psi, None, support_size.float(), lists, None)
+    return Convolution.apply(x.float().contiguous(), _rows(psi), None, support_size.float(), lists, None)
 
 
 def sparse_global_convolution(
     x: Tensor, psi: Tensor, background: Tensor, support_size: Tensor, lists: Lists, graphs: Graphs
 ) -> Tensor:
     """y [N, D] float32 over whole graphs, with ψ⁰ = background [N, D] for the pairs not stored."""
-    return Convolution.apply(x.float(), psi, background.float(), support_size.float(), lists, graphs)
+    return Convolution.apply(
+        x.float().contiguous(), _rows(psi), background.float(), support_size.float(), lists, graphs
+    )
 
 
 class Convolution(torch.autograd.Function):
@@ -68,7 +73,6 @@ class Convolution(torch.autograd.Function):
         lists: Lists,
         graphs: Graphs | None,
     ) -> Tensor:
-        x, psi = x.contiguous(), _rows(psi)
         size = support_size.clamp(min=1).unsqueeze(-1)
         summed, taken = _list_sums(x, None if background is None else x, psi, lists.rowptr, lists.sender, None)
         rest = None
@@ -80,10 +84,11 @@ class Convolution(torch.autograd.Function):
         return summed / size
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, psi, background, rest, size = ctx.saved_tensors
         lists: Lists = ctx.lists
+        if differentiated(gradient):
+            return _differentiable_backward(ctx, gradient, x, psi, background, size)
         pulled = (gradient.float() / size).contiguous()
         shared = None if background is None else pulled * background
         pointer, rows, receiver = lists.by_sender
@@ -93,6 +98,21 @@ class Convolution(torch.autograd.Function):
             gradient_x = gradient_x - taken + sums(shared, graphs.graph_ptr).index_select(0, graphs.node_graph)
         gradient_background = None if rest is None else pulled * rest
         return gradient_x, _products(x, pulled, psi, lists), gradient_background, None, None, None
+
+
+def _differentiable_backward(
+    ctx: Any, gradient: Tensor, x: Tensor, psi: Tensor, background: Tensor | None, size: Tensor
+) -> tuple[Tensor | None, ...]:
+    """The same gradients, of `naive`."""
+    lists: Lists = ctx.lists
+    indices = {"receiver": lists.receiver, "sender": lists.sender, "support_size": size.squeeze(-1)}
+    if background is None:
+        formula, inputs = partial(naive.scaled_convolution, **indices), [x, psi]
+    else:
+        formula = partial(naive.sparse_global_convolution, **indices, graph=ctx.graphs.node_graph)
+        inputs = [x, psi, background]
+    found = of_specification(formula, inputs, ctx.needs_input_grad[: len(inputs)], gradient)
+    return *found, *[None] * (len(ctx.needs_input_grad) - len(inputs))
 
 
 def _rows(psi: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 LEVELS = 2**16
 BYTE = 2**8
@@ -78,8 +77,8 @@ class MaskedScale(torch.autograd.Function):
         ctx.save_for_backward(bits)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (bits,) = ctx.saved_tensors
-        factor = keep_factor(bits, ctx.kept, torch.empty_like(gradient))
-        return factor.mul_(gradient).mul_(inverse_share(ctx.kept)), None, None
+        factor = keep_factor(bits, ctx.kept, torch.empty(bits.shape, dtype=gradient.dtype, device=bits.device))
+        # Not in place: the gradient may itself be differentiated.
+        return gradient * factor.mul_(inverse_share(ctx.kept)), None, None

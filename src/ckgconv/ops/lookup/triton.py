@@ -16,8 +16,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ckgconv.ops.derivatives import differentiated
 from ckgconv.ops.launch import block, power_of_two, product_precision
 from ckgconv.ops.lookup import StreamContext, current_stream
 from ckgconv.ops.reductions import summed
@@ -91,9 +91,10 @@ class Lookup(torch.autograd.Function):
         return table.index_select(0, index)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, None]:
         (index,) = ctx.saved_tensors
+        if differentiated(gradient):
+            return None, gradient.new_zeros(ctx.shape).index_add(0, index, gradient), None
         gradient = gradient.contiguous()
         with ctx.stream(gradient, index):
             return None, _table_gradient(gradient, index, None, ctx.shape), None
@@ -117,9 +118,11 @@ class LookupOnto(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor, None, None]:
         index, target = ctx.saved_tensors
+        if differentiated(gradient):
+            pulled = gradient.new_zeros(ctx.shape).index_add(0, index, gradient.index_select(0, target))
+            return None, None, pulled, None, None
         gradient = gradient.contiguous()
         with ctx.stream(gradient, index, target):
             return None, None, _table_gradient(gradient, index, target, ctx.shape), None, None

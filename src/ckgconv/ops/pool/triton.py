@@ -11,8 +11,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ckgconv.ops.derivatives import differentiated
 from ckgconv.ops.launch import power_of_two
 from ckgconv.ops.pool.naive import Pooling
 
@@ -37,9 +37,10 @@ class Pool(torch.autograd.Function):
         return sums(x, node_ptr, pooling)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         node_graph, node_ptr = ctx.saved_tensors
+        if differentiated(gradient):
+            return transposed_pool(gradient, node_graph, node_ptr, ctx.pooling), None, None, None
         nodes, width = node_graph.shape[0], gradient.shape[1]
         pulled = gradient.new_empty(nodes, width)
         if nodes:
@@ -55,13 +56,23 @@ class Spread(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, node_graph: Tensor, node_ptr: Tensor) -> Tensor:
-        ctx.save_for_backward(node_ptr)
+        ctx.save_for_backward(node_graph, node_ptr)
         return values.index_select(0, node_graph)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return sums(gradient.float(), ctx.saved_tensors[0]).to(gradient.dtype), None, None
+        node_graph, node_ptr = ctx.saved_tensors
+        if differentiated(gradient):
+            zeros = gradient.new_zeros(node_ptr.shape[0] - 1, gradient.shape[-1])
+            return zeros.index_add(0, node_graph, gradient), None, None
+        return sums(gradient.float(), node_ptr).to(gradient.dtype), None, None
+
+
+def transposed_pool(gradient: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> Tensor:
+    """[N, D] from ∂y [G, D] in plain torch; zeros for padding."""
+    if pooling == "mean":
+        gradient = gradient / node_ptr.diff().clamp(min=1).unsqueeze(-1)
+    return torch.cat([gradient, gradient.new_zeros(1, gradient.shape[-1])]).index_select(0, node_graph)
 
 
 def sums(x: Tensor, node_ptr: Tensor, pooling: Pooling = "sum") -> Tensor:

@@ -15,8 +15,8 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.launch import pitch, power_of_two
 
 ROWS = 32  # at once
@@ -48,7 +48,7 @@ class SummingSoftmax(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("the softmax of all layers on a GPU")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         out, rowptr, size, filled = ctx.saved_tensors
         gradient = gradient if gradient.stride(2) == 1 else gradient.contiguous()

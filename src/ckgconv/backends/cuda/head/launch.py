@@ -15,9 +15,9 @@ import torch
 import triton
 import triton.language as tl
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ckgconv.ops import dispatch
+from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.dispatch import fits
 from ckgconv.ops.launch import block, product_precision
 from ckgconv.ops.tiles import gelu, gelu_and_slope
@@ -51,7 +51,7 @@ class Pyramid(torch.autograd.Function):
         return y
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("the head on a GPU")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
         x, *fields = ctx.saved_tensors
         gradient_x = torch.empty_like(x)

@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ckgconv.backends.cuda.node_pass.backward import Backward
 from ckgconv.backends.cuda.node_pass.forward import Forward
 from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists, Running, Settings
 from ckgconv.backends.cuda.schedule import InOrder
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.launch import product_precision
 
 FIELDS = len(Block._fields)
@@ -77,7 +77,7 @@ class NodePass(torch.autograd.Function):
         return out, moments
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("the node pass on a GPU")
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         x, psi, filled, seed, moments, kept, *rest = ctx.saved_tensors
         lists, blocks = _unpacked(rest)

@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ckgconv.backends.cuda.pairs_pass.backward import Backward, pitched
 from ckgconv.backends.cuda.pairs_pass.forward import Forward
 from ckgconv.backends.cuda.pairs_pass.options import Dropout, Rows, Settings
 from ckgconv.backends.stages import FIELDS, Stage, grouped
+from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.launch import pitch
 
 
@@ -64,7 +64,7 @@ class KernelMLP(torch.autograd.Function):
         return outputs[-1][..., : stages[-1].bias.shape[1]], moments
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("the pairs pass on a GPU")
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         x, weight, filled, seed, moments, *rest = ctx.saved_tensors
         # S stages have 4 S fields and S - 1 kept outputs.

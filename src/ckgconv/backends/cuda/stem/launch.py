@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ckgconv.backends.cuda.node_pass.backward_kernels import norm_sums
 from ckgconv.backends.cuda.node_pass.norm import apply_norm
@@ -23,6 +22,7 @@ from ckgconv.backends.cuda.pairs_pass.options import Rows
 from ckgconv.backends.cuda.pairs_pass.row_kernels import row_moments
 from ckgconv.backends.cuda.schedule import InOrder
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.dispatch import shared_memory
 from ckgconv.ops.launch import block, launch, power_of_two, product_precision, programs, tall
 from ckgconv.ops.reductions import summed, write_sums
@@ -109,7 +109,7 @@ class Stem(torch.autograd.Function):
         return e, moments, moments_out, e_part
 
     @staticmethod
-    @once_differentiable
+    @first_derivatives_only("the stem on a GPU")
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, features, moments, moments_out, weight, filled, *fields = ctx.saved_tensors
         back = StemBackward(x, features, (moments, moments_out), Rows(weight, filled), Parameters(*fields))

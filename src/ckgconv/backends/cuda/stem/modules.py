@@ -58,7 +58,7 @@ class FusedPairStem(PairStem):
             return self._attributes(pairs, degree, edges, position, schedule)
 
         # The fused stem sends no gradient to the coordinates.
-        fixed = reads_fixed_walks(self)
+        fixed = reads_fixed_walks(self) and not pairs.coordinates.requires_grad
         if fixed and stem_reason(self, self.mix, degree, pairs.coordinates.shape[0]) is None:
             return self._fused(pairs, degree, attributes, schedule)
         on_pairs, placed = attributes()

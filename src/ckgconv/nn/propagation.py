@@ -1,0 +1,88 @@
+"""Propagation: features first, then layers of walks with a restart, for nodes of which few have labels.
+
+    h   = FC∘drop∘ReLU∘FC∘drop (x)                                       each node by itself
+    z⁰  = h
+    zˡ  = α h + (1 - α) 1/|supp(i)| Σ_{j ∈ supp(i)} zˡ⁻¹_j ⊙ ψˡ(P_ij),   l = 1 … L
+    ŷ   = head(zᴸ)
+
+    ψˡ(P_ij) = |supp(i)| Σ_k softmax_k(θˡ)_k P_ij[k]
+
+A CKGConv (Eq. 3) whose kernel is linear in the random walks, with coefficients that are positive and sum to one: a
+learned average over near nodes, which cannot fit the few labels by itself. With α the restart, personalised PageRank is
+one of the networks it can represent.
+
+Legend: N nodes, P pairs, K coordinate channels, L layers, D width, C propagated channels, T outputs.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ckgconv.checks import require
+from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.nn.channels import Depthwise
+from ckgconv.nn.conv import convolve
+from ckgconv.nn.coordinates import rescaled
+from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.head import make_head
+from ckgconv.nn.kernel import KernelValues
+from ckgconv.ops.dropout import dropout
+from ckgconv.ops.precision import without_autocast
+from ckgconv.recipe import PropagationRecipe
+
+
+class Propagation(GraphModel):
+    """The network a recipe describes.
+
+    Shapes: PyG `Data` or `Batch`, or a prepared `GraphBatch` → [N, T], or [G, T] where the head pools.
+    """
+
+    Recipe = PropagationRecipe
+    recipe: PropagationRecipe
+
+    def __init__(self, recipe: PropagationRecipe) -> None:
+        super().__init__(recipe)
+        require(
+            self.encoding.coordinate.rescaled,
+            f"model.encoding is {recipe.encoding!r}, whose values are no probabilities to average by: choose 'rrwp' or "
+            f"'two_way_rrwp'.",
+        )
+        require(recipe.edge.kind == "none", "model.edge.kind is not 'none': a propagation reads no edge attributes.")
+        self.projection = nn.Linear(recipe.width, recipe.channels)
+        self.kernel = WalkMixture(self.encoding.channels, recipe.channels, recipe.layers)
+        self.channels = Depthwise(recipe.channels)
+        self.head = make_head(recipe.head, recipe.channels)
+
+    def node_states(self, batch: GraphBatch) -> Tensor:
+        """zᴸ [N, C]."""
+        restart = self.recipe.restart
+        with without_autocast(batch.degree):
+            hidden = F.relu(self.node_encoder(batch.node_features, batch.node_features.shape[0]))
+            h: Tensor = self.projection(dropout(hidden, self.recipe.dropout, self.training))
+            z = h
+            for psi in self.kernel(batch.pairs):
+                z = restart * h + (1 - restart) * convolve(self.channels, z, psi, batch.pairs)
+        return z
+
+
+class WalkMixture(nn.Module):
+    """L kernels, each channel of which is an average of walks: `Pairs` → L times ψ [P, C].
+
+    Initially all walks weigh the same. Pairs that are not stored have no walk, so ψ is zero there.
+    """
+
+    def __init__(self, walks: int, channels: int, layers: int) -> None:
+        super().__init__()
+        self.theta = nn.Parameter(torch.empty(layers, walks, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.zeros_(self.theta)
+
+    def forward(self, pairs: Pairs) -> tuple[KernelValues, ...]:
+        walks = rescaled(pairs)[: pairs.num_pairs]
+        return tuple(KernelValues(walks @ theta.softmax(0), None) for theta in self.theta)
+
+    def extra_repr(self) -> str:
+        layers, walks, channels = self.theta.shape
+        return f"{walks} walks → {channels}, layers={layers}"
