@@ -58,7 +58,7 @@ class Golden:
     def data(self, dtype: torch.dtype) -> Data:
         inputs = {key: torch.from_numpy(value) for key, value in self.inputs.items()}
         offset = inputs["node_ptr"][:-1].repeat_interleave(inputs["edge_ptr"].diff())
-        edges = torch.stack([inputs["edge_receiver"], inputs["edge_sender"]]) + offset
+        edges = torch.stack([inputs["edge_sender"], inputs["edge_receiver"]]) + offset
         batch = torch.arange(len(inputs["num_nodes"])).repeat_interleave(inputs["num_nodes"])
         if "atom" in inputs:
             return Data(

@@ -1,6 +1,6 @@
 """Heads: node features → predictions (the task-dependent output of Appendix A).
 
-    pyramid      D → D/2 → D/4 → T, with GELU in between
+    pyramid      D → D/2 → D/4 → T, with GELU in between, or ReLU
     normalised   (linear → ReLU → L2-normalise) × (layers - 1) → linear
 
 each per node, or after summing or averaging the nodes of each graph.
@@ -62,6 +62,16 @@ class PyramidHead(nn.Module):
         return last(x)
 
 
+class ReLUPyramidHead(PyramidHead):
+    """The same with ReLU in between: [·, D] → [·, T]."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        *hidden, last = self.linears
+        for linear in hidden:
+            x = torch.relu(linear(x))
+        return last(x)
+
+
 class NormalisedHead(nn.Module):
     """Hidden layers linear → ReLU → L2-normalise, then linear: [·, D] → [·, T]."""
 
@@ -87,4 +97,10 @@ class NormalisedHead(nn.Module):
 def make_head(recipe: HeadRecipe, width: int) -> PyramidHead | NormalisedHead:
     """The head of a recipe's kind."""
     kind = PyramidHead if recipe.kind == "pyramid" else NormalisedHead
+    return kind(width, recipe.outputs, recipe.layers)
+
+
+def make_relu_head(recipe: HeadRecipe, width: int) -> ReLUPyramidHead | NormalisedHead:
+    """The same for models that use ReLU throughout."""
+    kind = ReLUPyramidHead if recipe.kind == "pyramid" else NormalisedHead
     return kind(width, recipe.outputs, recipe.layers)

@@ -3,11 +3,19 @@
 from ckgconv.checks import require
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.grit import GRIT
+from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.nn.propagation import Propagation
 from ckgconv.recipe import ModelRecipe
 from ckgconv.registry import Registry
 
-MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", {"ckgcn": CKGCN, "propagation": Propagation})
+OURS: dict[str, type[GraphModel]] = {
+    "ckgcn": CKGCN,
+    "grit": GRIT,
+    "message_passing": MessagePassing,
+    "propagation": Propagation,
+}
+MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", OURS)
 
 
 def build_model(recipe: ModelRecipe) -> GraphModel:

@@ -100,6 +100,34 @@ class CKGCNRecipe(ModelRecipe):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GRITRecipe(ModelRecipe):
+    """A GRIT graph transformer."""
+
+    kind: str = "grit"
+    blocks: Count
+    heads: Count = 8
+    dropout: float = 0.0  # on the output of attention, the pair state and the hidden layer of the feed-forward network
+    attention_dropout: float = 0.0
+    clamp: Positive = 5.0  # largest attention score
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePassingRecipe(ModelRecipe):
+    """A network of message passing; with attention heads, GPS."""
+
+    kind: str = "message_passing"
+    layer: Literal["gcn", "gine", "gatv2", "gatedgcn", "pna"]
+    blocks: Count
+    heads: Count = 4  # of GATv2
+    residual: bool = True
+    ffn: bool = True  # a feed-forward network after each layer
+    norm: Literal["batch", "layer", "none"] = "batch"
+    dropout: float = 0.0
+    attention_heads: Annotated[int, AtLeast(0)] = 0  # attention over the support next to the layer, as in GPS
+    attention_dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class PropagationRecipe(ModelRecipe):
     """A `Propagation`."""
 
@@ -153,5 +181,5 @@ class Recipe:
     data: DataRecipe
     model: ModelRecipe
     training: TrainingRecipe
-    paper_test: tuple[float, ...] = ()  # test metric of the paper's CKGCN on this data set: mean, s.d. of 4 runs
+    paper_test: tuple[float, ...] = ()  # published test metric of this model on this data set: mean, s.d.
     given: tuple[str, ...] = ()  # parts given in Python in place of those named here: "model", "loss", …

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import graphs, molecules, nodes, paper
+from ckgconv.recipes import graphs, grit, molecules, nodes, paper
 from ckgconv.recipes.values import from_json, to_json, with_value
 from ckgconv.registry import Registry
 
@@ -25,6 +25,13 @@ OURS: dict[str, Callable[[], Recipe]] = {
     "cifar10-printed": paper.cifar10_printed,
     "cluster-printed": paper.cluster_printed,
     "peptides-func-printed": paper.peptides_func_printed,
+    "zinc-grit": grit.zinc,
+    "mnist-grit": grit.mnist,
+    "cifar10-grit": grit.cifar10,
+    "pattern-grit": grit.pattern,
+    "cluster-grit": grit.cluster,
+    "peptides-func-grit": grit.peptides_func,
+    "peptides-struct-grit": grit.peptides_struct,
 }
 RECIPES: Registry[Callable[[], Recipe]] = Registry("recipe", "ckgconv.recipes", OURS)
 

@@ -1,0 +1,90 @@
+"""Attention over the pairs of a support with a state on every pair, as GRIT computes it.
+
+    ê_ij = ReLU(ρ((Q h_i + K h_j) ⊙ W e_ij) + U e_ij),       ρ(x) = sign(x) √|x|
+    α_ij = softmax_{j ∈ supp(i)} clamp(A · ê_ij, ±c)          one A and one softmax for each head
+    y_i  = Σ_j α_ij (V h_j + ê_ij B)                          one B for each head
+
+Legend: N nodes, P pairs, D width, H heads of d = D/H channels.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from ckgconv.checks import check_probability, require
+from ckgconv.graphs import Pairs
+from ckgconv.nn.convolution import sender_lists
+from ckgconv.nn.degree import root
+from ckgconv.ops.convolution import Orders, scaled_convolution
+from ckgconv.ops.dropout import dropout
+from ckgconv.ops.pool import pool
+from ckgconv.ops.softmax import summing_softmax
+
+
+class PairAttention(nn.Module):
+    """Attention whose scores are read from a pair state that the two nodes of the pair have changed.
+
+    Args:
+        width: D.
+        heads: H, a divisor of D.
+        clamp: c, the largest score.
+        dropout: on the attention weights α.
+
+    Shapes: h [N, D], e [P, D], `Pairs` → y [N, D] and ê [P, D].
+    """
+
+    def __init__(self, width: int, heads: int, clamp: float = 5.0, dropout: float = 0.0) -> None:
+        super().__init__()
+        check_probability("attention_dropout", dropout)
+        require(
+            heads > 0 and width % heads == 0,
+            f"model.heads is {heads}, which does not divide model.width = {width}: choose a divisor.",
+        )
+        self.heads = heads
+        self.channels = width // heads
+        self.clamp = clamp
+        self.dropout = dropout
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+        self.pair = nn.Linear(width, 2 * width)  # W and U of each head, one after the other
+        self.score = nn.Parameter(torch.empty(heads, self.channels))
+        self.mix = nn.Parameter(torch.empty(heads, self.channels, self.channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier normal, as published; the shapes of A [d, H, 1] and B [d, H, d] there decide the spread."""
+        for linear in (self.query, self.key, self.value, self.pair):
+            linear.reset_parameters()
+            nn.init.xavier_normal_(linear.weight)
+        nn.init.normal_(self.score, std=(2 / (self.heads + self.channels)) ** 0.5)
+        nn.init.normal_(self.mix, std=(2 / (self.channels * (self.heads + self.channels))) ** 0.5)
+
+    def forward(self, h: Tensor, e: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        state = self.pair_state(h, e, pairs)
+        # |supp(i)| α: the convolution and the mean below divide by |supp(i)|.
+        weights = dropout(self.weights(state, pairs), self.dropout, self.training)
+        spread = weights.repeat_interleave(self.channels, dim=-1)
+        indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
+        values = scaled_convolution(self.value(h), spread, *indices, orders)
+        states = pool(spread * state, pairs.receiver, pairs.rowptr, "sum") / pairs.support_size.unsqueeze(-1)
+        mixed = torch.einsum("nhd,hdc->nhc", states.view(-1, self.heads, self.channels), self.mix)
+        return values + mixed.reshape(values.shape), state
+
+    def pair_state(self, h: Tensor, e: Tensor, pairs: Pairs) -> Tensor:
+        """ê [P, D]."""
+        scale, shift = self.pair(e).view(-1, self.heads, 2 * self.channels).chunk(2, dim=-1)
+        both = self.query(h)[pairs.receiver] + self.key(h)[pairs.sender]
+        return torch.relu(signed_root(both * scale.flatten(1)) + shift.flatten(1))
+
+    def weights(self, state: Tensor, pairs: Pairs) -> Tensor:
+        """|supp(i)| α [P, H]."""
+        scores = (state.view(-1, self.heads, self.channels) * self.score).sum(-1)
+        return summing_softmax(scores.clamp(-self.clamp, self.clamp), pairs.receiver, pairs.support_size)
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, clamp={self.clamp}, dropout={self.dropout}"
+
+
+def signed_root(x: Tensor) -> Tensor:
+    """ρ(x) = sign(x) √|x|, with gradient 0 instead of infinity at 0."""
+    return x.sign() * root(x.abs())
