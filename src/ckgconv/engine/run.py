@@ -8,6 +8,7 @@ print(predict_smiles(run, ["CCO", "c1ccccc1"]).values)
 """
 
 import time
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
@@ -180,8 +181,14 @@ def _warn_of_warm_up(run: Run, watcher: Watcher) -> None:
 
 
 def _run_epochs(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbacks) -> None:
-    epochs = run.recipe.training.epochs
+    """All epochs that are left; curves are closed however they end, since a thread of their own writes them."""
     board = TensorBoard(run.folder, first_epoch) if run.folder is not None and run.writes else None
+    with nullcontext() if board is None else closing(board):
+        _each_epoch(run, first_epoch, watcher, callbacks, board)
+
+
+def _each_epoch(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbacks, board: TensorBoard | None) -> None:
+    epochs = run.recipe.training.epochs
     _warn_of_warm_up(run, watcher)
     watcher.start(run, first_epoch)
     earlier = run.record.wall_s  # seconds before the run was resumed
@@ -199,8 +206,6 @@ def _run_epochs(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbac
         if board is not None:
             board.add(epoch)
         watcher.epoch(epoch)
-    if board is not None:
-        board.close()
 
 
 def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) -> Epoch:
