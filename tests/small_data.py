@@ -1,8 +1,14 @@
 """Small data sets with the attributes that a recipe reads."""
 
 import torch
+from torch import Tensor
 
+from ckgconv import recipe as recipe_of
+from ckgconv.backends.cuda.assembly import Capacity
+from ckgconv.backends.cuda.batch import padded_batch, store_pairs
 from ckgconv.data.packed import PackedDataset, from_arrays
+from ckgconv.graphs import GraphBatch
+from ckgconv.nn.graph_model import GraphModel
 from ckgconv.recipe import AttributeRecipe, Recipe
 from ckgconv.tasks.losses import LOSSES
 
@@ -53,3 +59,14 @@ def targets(recipe: Recipe, graphs: int, nodes: int, generator: torch.Generator)
     if kind == "labels":
         return torch.randint(2, (rows, outputs), generator=generator)
     return torch.arange(rows)[torch.randperm(rows, generator=generator)] % max(outputs, 2)
+
+
+def padded_and_plain(model: GraphModel, numbers: Tensor) -> tuple[GraphBatch, GraphBatch]:
+    """Graphs of a small ZINC with the given numbers, padded to a static capacity, and as they are; in float64."""
+    data = small_dataset(recipe_of("zinc"))
+    stored = store_pairs([model.prepare(data.batch(torch.arange(data.num_graphs)))])
+    nodes = data.node_ptr.diff()[numbers]
+    capacity = Capacity(4, int(nodes.sum()) + 3, int((nodes**2).sum()) + 5, 200, int(data.node_ptr.diff().max()))
+    absent = torch.full((4 - len(numbers),), -1)
+    padded, _ = padded_batch(data, stored, torch.cat([numbers, absent]), capacity, model.encoding, torch.float64)
+    return padded, model.prepare(data.batch(numbers))

@@ -5,11 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 from graphs_for_tests import molecules
-from small_data import small_dataset
+from small_data import padded_and_plain, small_dataset
 
 from ckgconv import InputError, recipe, train
-from ckgconv.backends.cuda.assembly import Capacity
-from ckgconv.backends.cuda.batch import padded_batch, store_pairs
 from ckgconv.nn.attention import PairAttention
 from ckgconv.nn.grit import GRIT
 from ckgconv.pe import COORDINATES
@@ -45,14 +43,7 @@ def test_renumbering_changes_nothing():
 @pytest.mark.parametrize("support", ["global", 2])
 def test_padding_changes_nothing(support):
     model = small(support=support, attention_dropout=0.0)
-    data = small_dataset(recipe("zinc"))
-    numbers = torch.tensor([2, 0, 3])
-    batch = model.prepare(data.batch(numbers))
-    stored = store_pairs([model.prepare(data.batch(torch.arange(data.num_graphs)))])
-    nodes = data.node_ptr.diff()[numbers]
-    capacity = Capacity(4, int(nodes.sum()) + 3, int((nodes**2).sum()) + 5, 200, int(data.node_ptr.diff().max()))
-    padded = torch.cat([numbers, torch.tensor([-1])])
-    wide, _ = padded_batch(data, stored, padded, capacity, model.encoding, torch.float64)
+    wide, batch = padded_and_plain(model, torch.tensor([2, 0, 3]))
     torch.testing.assert_close(model(wide)[:3], model(batch), rtol=0, atol=1e-12)
     torch.testing.assert_close(model.eval()(wide)[:3], model.eval()(batch), rtol=0, atol=1e-12)
 

@@ -55,7 +55,7 @@ def test_state_of_a_built_layer_builds_a_lazy_one(options):
     torch.save(known.state_dict(), file)
     file.seek(0)
     network = torch.nn.Sequential(lazy)
-    network.load_state_dict({f"0.{name}": value for name, value in torch.load(file).items()})
+    network.load_state_dict({f"0.{name}": value for name, value in torch.load(file, weights_only=True).items()})
     assert lazy.in_channels == 4
     torch.testing.assert_close(lazy(X, EDGES), known(X, EDGES))
     CKGConv(4, 6, **options).load_state_dict(lazy.state_dict())

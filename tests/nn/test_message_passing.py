@@ -8,12 +8,10 @@ from dataclasses import replace
 import pytest
 import torch
 from graphs_for_tests import molecules
-from small_data import small_dataset
+from small_data import padded_and_plain
 from torch_geometric.nn import GCNConv
 
 from ckgconv import InputError, recipe
-from ckgconv.backends.cuda.assembly import Capacity
-from ckgconv.backends.cuda.batch import padded_batch, store_pairs
 from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.recipe import HeadRecipe, MessagePassingRecipe
 
@@ -53,14 +51,8 @@ def test_every_layer_trains_and_ignores_the_numbering(layer, form):
 @pytest.mark.parametrize("form", [{}, GPS])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_padding_changes_nothing(layer, form):
-    model, data = small(layer, **form), small_dataset(recipe("zinc"))
-    numbers = torch.tensor([2, 0, 3])
-    batch = model.prepare(data.batch(numbers))
-    stored = store_pairs([model.prepare(data.batch(torch.arange(data.num_graphs)))])
-    nodes = data.node_ptr.diff()[numbers]
-    capacity = Capacity(4, int(nodes.sum()) + 3, int((nodes**2).sum()) + 5, 200, int(data.node_ptr.diff().max()))
-    padded = torch.cat([numbers, torch.tensor([-1])])
-    wide, _ = padded_batch(data, stored, padded, capacity, model.encoding, torch.float64)
+    model = small(layer, **form)
+    wide, batch = padded_and_plain(model, torch.tensor([2, 0, 3]))
     torch.testing.assert_close(model(wide)[:3], model(batch), rtol=0, atol=1e-10)
 
 

@@ -4,7 +4,7 @@
     global     a_i = Σ_j softmax_j(Q h_i · K h_j / √d) V h_j      only in GPS: attention over the support, H heads
     block      h ← BN(h + m) (+ BN(h + a))                        residual sums where the recipe asks for them
                h ← BN(h + FFN(h))                                 likewise
-    stem       h⁰ = [node attributes, W BN(RWSE)]
+    stem       h⁰ = node attributes + W BN(RWSE)
 
 PyG's layers where PyG has them. Padding edges join the last node, which is padding itself, so that layers need not know
 of them.
@@ -30,7 +30,8 @@ from ckgconv.ops.dropout import dropout
 from ckgconv.ops.softmax import summing_softmax
 from ckgconv.recipe import MessagePassingRecipe
 
-# PNA scales by log(d + 1) over its mean in the training set; molecules have a mean degree of two.
+# PNA scales by log(d + 1) over its mean. The mean is that of molecules, degrees 1 to 3, whatever the data: another one
+# multiplies each scaler by a constant, which the linear map after it absorbs.
 PNA_DEGREES = torch.tensor([0, 1, 2, 1])
 
 

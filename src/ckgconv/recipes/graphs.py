@@ -10,9 +10,9 @@ from ckgconv.recipes.variant import changed
 
 
 def mutag() -> Recipe:
-    """MUTAG, 188 molecules that are mutagenic or not, for `--folds 10`; takes a CPU core two minutes.
+    """MUTAG, 188 molecules that are mutagenic or not, for `--folds 10`.
 
-    Of six settings the best mean validation accuracy over the folds, 0.936 (mean pooling; sum pooling 0.925).
+    One of the two best of six settings by the mean validation accuracy over ten folds.
     """
     recipe = changed(
         zinc(),
