@@ -61,8 +61,8 @@ def nodes(options: Options) -> Report:
     names = [options.data] if options.data else list(PROBLEMS)
     seeds = options.seeds or SEEDS
     tasks = [(name, network, seed, options) for name in names for network in networks(name) for seed in seeds]
-    on_cpu = options.device == "cpu" or not torch.cuda.is_available()
-    outcomes = in_one_thread(outcome, tasks) if on_cpu else [outcome(*task) for task in tasks]
+    in_parallel = device_of(options) == "cpu"
+    outcomes = in_one_thread(outcome, tasks) if in_parallel else [outcome(*task) for task in tasks]
     fits: Fits = {name: {network: [] for network in networks(name)} for name in names}
     for (name, network, _, _), fitted in zip(tasks, outcomes, strict=True):
         fits[name][network].append(fitted)
@@ -76,6 +76,11 @@ def nodes(options: Options) -> Report:
         values={name: {n: [asdict(run) for run in runs] for n, runs in by.items()} for name, by in fits.items()},
         seeds=seeds,
     )
+
+
+def device_of(options: Options) -> str:
+    """Where all networks are trained."""
+    return "cpu" if options.device == "cpu" or not torch.cuda.is_available() else "cuda"
 
 
 def networks(name: str) -> list[str]:
@@ -93,8 +98,7 @@ def outcome(name: str, network: str, seed: int, options: Options) -> Fitted:
         data = undirected(data)
     if network in LAYERS:
         setting = problem.setting if options.epochs is None else replace(problem.setting, epochs=options.epochs)
-        task = chosen.training
-        return fit_baseline(network, setting, data, chosen.model.head.outputs, task.loss, task.metric, seed)
+        return fit_baseline(network, setting, data, chosen, seed, device_of(options))
     return fit_ours(shortened(chosen, options.epochs), data, seed, options.device)
 
 
