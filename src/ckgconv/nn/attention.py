@@ -67,8 +67,12 @@ class PairAttention(nn.Module):
         indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
         values = scaled_convolution(self.value(h), spread, *indices, orders)
         states = pool(spread * state, pairs.receiver, pairs.rowptr, "sum") / pairs.support_size.unsqueeze(-1)
+        return self.received(values, states), state
+
+    def received(self, values: Tensor, states: Tensor) -> Tensor:
+        """y [N, D] from Σ_j α_ij V h_j and Σ_j α_ij ê_ij, both [N, D]."""
         mixed = torch.einsum("nhd,hdc->nhc", states.view(-1, self.heads, self.channels), self.mix)
-        return values + mixed.reshape(values.shape), state
+        return values + mixed.reshape(values.shape)
 
     def pair_state(self, h: Tensor, e: Tensor, pairs: Pairs) -> Tensor:
         """ê [P, D]."""
