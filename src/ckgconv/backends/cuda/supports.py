@@ -129,6 +129,8 @@ def sums_in_fixed_order(model: nn.Module) -> bool:
 
     Runs then repeat bit for bit without torch's deterministic algorithms.
     """
+    if isinstance(model, GRIT):
+        return _attention_reason_of(model) is None
     if not isinstance(model, CKGCN) or not isinstance(model.kernel, Kernel):
         return False
     norms = [model.kernel.norm, *(block.ffn_norm for block in model.blocks)]
