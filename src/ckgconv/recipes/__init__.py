@@ -17,6 +17,7 @@ OURS: dict[str, Callable[[], Recipe]] = {
     "peptides-struct": paper.peptides_struct,
     "zinc-demo": molecules.zinc_demo,
     "large-sbm": nodes.large_sbm,
+    "cyclic-sbm": nodes.cyclic_sbm,
     "mutag": graphs.mutag,
     "nodes-homophilous": nodes.nodes_homophilous,
     "nodes-heterophilous": nodes.nodes_heterophilous,
