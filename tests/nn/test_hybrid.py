@@ -17,7 +17,7 @@ from ckgconv.nn.kernel import KernelValues
 from ckgconv.nn.models import build_model
 from ckgconv.pe import COORDINATES
 from ckgconv.recipe import KernelRecipe
-from ckgconv.recipes.hybrid import CIFAR10, CLUSTER, MNIST, PEPTIDES, ZINC, hybrid
+from ckgconv.recipes.hybrid import COLUMNS, hybrid
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -233,16 +233,10 @@ def test_refusals():
         CKGCN.from_recipe("zinc-hybrid")
 
 
-SETS = {
-    "zinc": ZINC, "mnist": MNIST, "cifar10": CIFAR10, "pattern": ZINC, "cluster": CLUSTER,
-    "peptides-func": PEPTIDES, "peptides-struct": PEPTIDES,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", COLUMNS)
 @every_mixing
 def test_every_mixing_keeps_the_budget_of_its_data_set(name, mixing):
-    chosen = hybrid(recipe(name), recipe(f"{name}-grit"), SETS[name], mixing)
+    chosen = hybrid(name, mixing)
     budget = 100_000 if name in ("mnist", "cifar10") else 500_000
     count = sum(parameter.numel() for parameter in build_model(chosen.model).parameters())
     assert 0.9 * budget < count <= budget
@@ -252,7 +246,7 @@ def test_every_mixing_keeps_the_budget_of_its_data_set(name, mixing):
 
 
 def test_names_of_recipes():
-    assert {f"{name}-hybrid" for name in SETS} | {f"zinc-hybrid-{mixing}" for mixing in MIXINGS} <= set(RECIPES)
+    assert {f"{name}-hybrid" for name in COLUMNS} | {f"zinc-hybrid-{mixing}" for mixing in MIXINGS} <= set(RECIPES)
     for name in RECIPES:
         assert recipe(name).name == name
     for mixing in MIXINGS:

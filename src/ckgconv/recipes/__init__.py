@@ -1,7 +1,6 @@
 """Recipes by name, and as JSON."""
 
 from collections.abc import Callable
-from functools import partial
 
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import graphs, grit, hybrid, molecules, nodes, paper
@@ -33,16 +32,7 @@ OURS: dict[str, Callable[[], Recipe]] = {
     "cluster-grit": grit.cluster,
     "peptides-func-grit": grit.peptides_func,
     "peptides-struct-grit": grit.peptides_struct,
-    "zinc-hybrid": hybrid.zinc,
-    "zinc-hybrid-turns": partial(hybrid.zinc_with, "turns"),
-    "zinc-hybrid-parallel": partial(hybrid.zinc_with, "parallel"),
-    "zinc-hybrid-modulated": partial(hybrid.zinc_with, "modulated"),
-    "mnist-hybrid": hybrid.mnist,
-    "cifar10-hybrid": hybrid.cifar10,
-    "pattern-hybrid": hybrid.pattern,
-    "cluster-hybrid": hybrid.cluster,
-    "peptides-func-hybrid": hybrid.peptides_func,
-    "peptides-struct-hybrid": hybrid.peptides_struct,
+    **hybrid.RECIPES,
 }
 RECIPES: Registry[Callable[[], Recipe]] = Registry("recipe", "ckgconv.recipes", OURS)
 
