@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import graphs, grit, molecules, nodes, paper
+from ckgconv.recipes import graphs, grit, hybrid, molecules, nodes, paper
 from ckgconv.recipes.values import from_json, to_json, with_value
 from ckgconv.registry import Registry
 
@@ -33,6 +33,7 @@ OURS: dict[str, Callable[[], Recipe]] = {
     "cluster-grit": grit.cluster,
     "peptides-func-grit": grit.peptides_func,
     "peptides-struct-grit": grit.peptides_struct,
+    **hybrid.RECIPES,
 }
 RECIPES: Registry[Callable[[], Recipe]] = Registry("recipe", "ckgconv.recipes", OURS)
 
