@@ -211,7 +211,9 @@ class Backward(Forward):
         continued = g is not None and sums is not None
         values, states, totals, z_next, next_moments = kept
         splits = splits_of(self.z, self.nodes, BACKWARD_BUSY)
-        sizes = [weights.pair.numel(), 2 * width, width, width * width, width, 2 * width]
+        # W and U with their biases, A; O with its bias where a later layer reads; the sums of the norm where z has one.
+        sizes = [weights.pair.numel(), 2 * width, width, *([width * width, width] if continued else [0, 0])]
+        sizes.append(0 if self.norm is None else 2 * width)
         parts = self.z.new_empty(splits, sum(sizes), dtype=torch.float32)
         views = parts.split(sizes, dim=1)
         # Padding of the first state flows on into sums over all rows.
