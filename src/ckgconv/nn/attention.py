@@ -67,8 +67,11 @@ class PairAttention(nn.Module):
         indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
         values = scaled_convolution(self.value(h), spread, *indices, orders)
         states = pool(spread * state, pairs.receiver, pairs.rowptr, "sum") / pairs.support_size.unsqueeze(-1)
-        mixed = torch.einsum("nhd,hdc->nhc", states.view(-1, self.heads, self.channels), self.mix)
-        return values + mixed.reshape(values.shape), state
+        # `bmm` and a copy, not `einsum` and `reshape`, which depend on whether there is more than one node: an exported
+        # program may not.
+        mixed = states.view(-1, self.heads, self.channels).transpose(0, 1).bmm(self.mix).transpose(0, 1)
+        mixed = mixed.clone(memory_format=torch.contiguous_format)
+        return values + mixed.view(values.shape), state
 
     def pair_state(self, h: Tensor, e: Tensor, pairs: Pairs) -> Tensor:
         """ê [P, D]."""

@@ -5,6 +5,7 @@
 Legend: N nodes, P pairs, D width, H heads of d = D/H channels.
 """
 
+import torch
 from torch import Tensor, nn
 
 from ckgconv.checks import check_probability, require
@@ -48,11 +49,10 @@ class NodeAttention(nn.Module):
         # |supp(i)| times the weights: the convolution below divides by |supp(i)|.
         weights = summing_softmax(scores, pairs.receiver, pairs.support_size)
         weights = dropout(weights, self.dropout, self.training).repeat_interleave(self.channels, dim=-1)
-        orders = Orders(pairs.rowptr, sender_lists(pairs))
-        summed = scaled_convolution(
-            value.contiguous(), weights, pairs.receiver, pairs.sender, pairs.support_size, orders
-        )
-        return self.output(summed)
+        # A copy, not `contiguous`, which depends on whether there is more than one node: an exported program may not.
+        value = value.clone(memory_format=torch.contiguous_format)
+        indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
+        return self.output(scaled_convolution(value, weights, *indices, orders))
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, dropout={self.dropout}"
