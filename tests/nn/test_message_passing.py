@@ -126,6 +126,21 @@ def test_the_encoding_is_added_or_has_channels_of_its_own():
         torch.testing.assert_close(model._stem(batch), expected)
 
 
+def test_signs_of_eigenvectors_are_drawn_for_each_graph_in_training():
+    model, sizes = small("gine", encoding="laplacian", steps=3), [9, 7, 8]
+    batch = model.prepare(molecules(*sizes))
+    found = set()
+    for _ in range(40):
+        flipped = model._flipped(batch).split(sizes)
+        for own, other in zip(batch.node_encoding.split(sizes), flipped, strict=True):
+            signs = (own * other).sum(0).sign()
+            assert torch.equal(other, own * signs)
+            found.add(tuple(signs.tolist()))
+    assert len(found) == 8
+    assert not torch.equal(model(batch), model(batch))
+    assert torch.equal(model.eval()(batch), model(batch))
+
+
 def test_gcn_equals_that_of_pyg():
     model, data = small("gcn"), molecules(9)
     batch = model.prepare(data)

@@ -5,7 +5,8 @@
                h ← BN(h), h ← BN(h + FFN(h))                      where the recipe asks for an FFN, as in GNN+
     GPS        a_i = Σ_j softmax_j(Q h_i · K h_j / √d) V h_j      attention over the support, H heads
                h ← BN(h + drop(m)) + BN(h + drop(a)), then the FFN as above; GatedGCN keeps its σ(BN(m))
-    stem       h⁰ = node attributes + W BN(RWSE), or node attributes ‖ W BN(RWSE)
+    stem       h⁰ = node attributes + W BN(RWSE), or node attributes ‖ W BN(RWSE); Laplacian eigenvectors in place of
+               RWSE have random signs in training
 
 Before an FFN, GINE has no norm of its own. Without a residual sum "h +" is left out. Edges without attributes are fine:
 GINE and GatedGCN then start from an edge state of zero, and with a constant one from a learned vector.
@@ -28,7 +29,7 @@ from ckgconv.nn.encoders import attribute_encoder
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.head import make_head, make_relu_head
 from ckgconv.nn.message_layers import make_layer
-from ckgconv.nn.node_attention import NodeAttention
+from ckgconv.nn.node_attention import NodeAttention, check_stored
 from ckgconv.nn.norm import WeightedBatchNorm, make_norm
 from ckgconv.ops.dropout import dropout
 from ckgconv.recipe import MessagePassingRecipe
@@ -80,19 +81,24 @@ class MessagePassing(GraphModel):
         h: Tensor = self.node_encoder(batch.node_features, batch.node_features.shape[0])
         if self.position is None or self.position_norm is None:
             return h
-        position = self.position(self.position_norm(batch.node_encoding, batch.node_weight))
+        encoding = self._flipped(batch) if self.training and self.encoding.coordinate.signed else batch.node_encoding
+        position = self.position(self.position_norm(encoding, batch.node_weight))
         return torch.cat([h, position], dim=-1) if self.recipe.encoding_channels else h + position
+
+    def _flipped(self, batch: GraphBatch) -> Tensor:
+        """The node part [N, K] with a sign drawn for each channel of each graph."""
+        # Padding nodes count as one graph more.
+        drawn = torch.rand(batch.num_graphs + 1, batch.node_encoding.shape[1], device=batch.node_encoding.device)
+        signs = torch.where(drawn < 0.5, -1.0, 1.0).to(batch.node_encoding.dtype)
+        return batch.node_encoding * signs.index_select(0, batch.pairs.node_graph)
 
     def _check(self, recipe: MessagePassingRecipe) -> None:
         require(
             self.encoding.keeps_edges,
             "model.support is 0 hops, so that no edge lies inside it: message passing needs at least 1 hop.",
         )
-        require(
-            not recipe.attention_heads or recipe.support != "sparse_global",
-            "model.support is 'sparse_global', which does not store the pairs of far nodes, and attention needs a "
-            "score for each of them: choose support 'global' or a number of hops, or set model.attention_heads to 0.",
-        )
+        if recipe.attention_heads:
+            check_stored(recipe.support)
         require(
             recipe.encoding_channels < recipe.width,
             f"model.encoding_channels is {recipe.encoding_channels}, which leaves none of model.width = {recipe.width} "

@@ -56,3 +56,12 @@ class NodeAttention(nn.Module):
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, dropout={self.dropout}"
+
+
+def check_stored(support: str | int) -> None:
+    """Refuse a support that has no pair for a score to belong to."""
+    require(
+        support != "sparse_global",
+        "model.support is 'sparse_global', which does not store the pairs of far nodes, and attention needs a score "
+        "for each of them: choose support 'global' or a number of hops.",
+    )

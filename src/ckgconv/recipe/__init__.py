@@ -113,6 +113,17 @@ class GRITRecipe(ModelRecipe):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GraphormerRecipe(ModelRecipe):
+    """A Graphormer."""
+
+    kind: str = "graphormer"
+    blocks: Count
+    heads: Count = 8
+    dropout: float = 0.0  # on the output of attention and of the feed-forward network
+    attention_dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class MessagePassingRecipe(ModelRecipe):
     """A network of message passing; with attention heads, GPS."""
 
