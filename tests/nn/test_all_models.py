@@ -196,6 +196,17 @@ def test_graphs_without_nodes_change_no_other(small):
 
 
 @every_model
+@pytest.mark.usefixtures("double")
+def test_a_node_with_an_empty_support_receives_nothing(small):
+    model, data = network(small).eval(), molecule(6, 0)
+    data.support_index = data.edge_index[:, (data.edge_index != 0).all(0)]
+    prediction = model(data)
+    assert torch.isfinite(prediction).all()
+    gradients = torch.autograd.grad(prediction.sum(), list(model.parameters()), allow_unused=True)
+    assert all(torch.isfinite(gradient).all() for gradient in gradients if gradient is not None)
+
+
+@every_model
 def test_overfits_four_graphs(small):
     torch.manual_seed(3)
     model = build_model(replace(small, width=16)).train()
