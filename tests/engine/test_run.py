@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from interruption import Interruption, StopAfter
 from small_data import small_dataset
 
 from ckgconv import RECIPES, InputError, open_run, recipe, train
@@ -28,7 +29,8 @@ def _checkpoint_every_epoch(monkeypatch):
 def small(name: str = "zinc", **training) -> Recipe:
     chosen = recipe(name)
     depth = {"blocks": 2} if hasattr(chosen.model, "blocks") else {}
-    model = replace(chosen.model, width=8, steps=3, **depth)
+    apart = {"encoding_channels": 3} if getattr(chosen.model, "encoding_channels", 0) else {}
+    model = replace(chosen.model, width=8, steps=3, **depth, **apart)
     settings = {"epochs": 3, "warmup_epochs": 1, "batch_size": 3, **training}
     return replace(chosen, model=model, training=replace(chosen.training, **settings))
 
@@ -69,31 +71,6 @@ def test_same_seed_same_run_other_seed_other_run():
     results = [train(chosen, seed=seed, data=data_for(chosen), device="cpu").record.epochs for seed in (0, 0, 1)]
     losses = [[entry.train_loss for entry in epochs] for epochs in results]
     assert losses[0] == losses[1] != losses[2]
-
-
-class Interruption(Exception):
-    pass
-
-
-class StopAfter:
-    """A watcher that interrupts the run in the middle of an epoch, as a kill would."""
-
-    def __init__(self, steps: int) -> None:
-        self.steps = steps
-        self.warnings: list[str] = []
-
-    def start(self, run, first_epoch):
-        self.first_epoch = first_epoch
-
-    def step(self, graphs, loss):
-        self.steps -= 1
-        if self.steps == 0:
-            raise Interruption
-
-    def epoch(self, entry): ...
-
-    def warn(self, sentence):
-        self.warnings.append(sentence)
 
 
 def weights(run):

@@ -1,4 +1,4 @@
-"""The battery every network passes: symmetry, batching, gradients, sparse = dense, overfit, save, compile, export."""
+"""CKGCN: gradients, sparse = dense, names, initialisation, refusals, compile; the rest is in `test_all_models`."""
 
 import copy
 import json
@@ -11,13 +11,12 @@ import pytest
 import torch
 from golden import small_recipe
 from graphs_for_tests import molecule, molecules, random_edges
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 from torch_geometric.data import Batch, Data
 
 from ckgconv import CKGCN, RECIPES, CKGConv, InputError, recipe
-from ckgconv.nn.export import export_model
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -39,38 +38,6 @@ def network(variant: str = "rrwp", **changes) -> CKGCN:
         for buffer in model.buffers():
             buffer += 0.3 * torch.rand_like(buffer)
     return model
-
-
-def permuted(data: Data, order: torch.Tensor) -> Data:
-    place = torch.empty_like(order)
-    place[order] = torch.arange(len(order))
-    shuffle = torch.randperm(data.edge_index.shape[1])
-    return Data(
-        x=data.x[order], edge_index=place[data.edge_index][:, shuffle], edge_attr=data.edge_attr[shuffle], y=data.y
-    )
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@given(st.integers(1, 14), st.integers(0, 2**31))
-@settings(max_examples=8)
-def test_permutation(variant, nodes, seed):
-    torch.manual_seed(seed)
-    model, data, order = network(variant).eval(), molecule(nodes, seed), torch.randperm(nodes)
-    shuffled = permuted(data, order)
-    torch.testing.assert_close(model(shuffled), model(data), rtol=0, atol=1e-10)
-    states, moved = model.node_states(model.prepare(data)), model.node_states(model.prepare(shuffled))
-    torch.testing.assert_close(moved, states[order], rtol=0, atol=1e-10)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-@given(st.lists(st.integers(1, 12), min_size=1, max_size=5), st.integers(0, 2**31))
-@settings(max_examples=8)
-def test_batch_composition_does_not_matter_in_evaluation(variant, sizes, seed):
-    torch.manual_seed(seed)
-    model = network(variant).eval()
-    graphs = [molecule(size, seed + place) for place, size in enumerate(sizes)]
-    together = model(Batch.from_data_list(graphs))
-    torch.testing.assert_close(together, torch.cat([model(graph) for graph in graphs]), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -134,20 +101,6 @@ def test_training_step_on_a_path_of_20000_nodes_fits_in_4_gb():
     assert report["peak_memory_mb"] < 4096
 
 
-def test_overfits_ten_graphs():
-    torch.set_default_dtype(torch.float32)
-    torch.manual_seed(3)
-    model = CKGCN(replace(small_recipe("zinc", "global", "rrwp"), width=16))
-    data = molecules(*range(6, 16), dtype=torch.float32)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
-    for _ in range(250):
-        loss = (model(data).squeeze(-1) - data.y).abs().mean()
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-    assert loss < 0.1
-
-
 def test_state_dict_round_trip_and_readable_names():
     model, other = network(), network()
     other.load_state_dict(model.state_dict())
@@ -162,15 +115,6 @@ def test_state_dict_round_trip_and_readable_names():
         "blocks.0.ffn_norm.running_mean",
         "head.linears.2.bias",
     } <= names
-
-
-def test_forward_does_not_touch_its_input():
-    data = molecules(5, 6)
-    before = {name: value.clone() for name, value in data.to_dict().items() if torch.is_tensor(value)}
-    network().train()(data)
-    assert set(before) == {name for name, value in data.to_dict().items() if torch.is_tensor(value)}
-    for name, value in before.items():
-        assert torch.equal(data[name], value)
 
 
 def test_reset_parameters_restores_the_published_initialisation():
@@ -357,15 +301,6 @@ def test_unknown_recipe_names_the_nearest():
 
 def test_repr_names_the_encoding():
     assert "encoding='rrwp', steps=21, support='global'" in repr(CKGCN.from_recipe("zinc"))
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-@pytest.mark.parametrize("variant", ["rrwp", "sparse", "hops", "spd"])
-def test_export_agrees_with_eager_on_other_sizes(variant):
-    model = network(variant).eval()
-    program = export_model(model, molecules(5, 8, 11))
-    for data in (molecules(5, 8, 11), molecules(3, 9, 14, 6, seed=4), molecules(7), molecules(1)):
-        torch.testing.assert_close(program.module()(model.prepare(data)), model(data), rtol=0, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")

@@ -3,7 +3,8 @@ import torch
 from torch.nn import functional as F
 
 from ckgconv import InputError
-from ckgconv.nn.head import NormalisedHead, Pool, PyramidHead
+from ckgconv.nn.head import MLPHead, NormalisedHead, Pool, PyramidHead, make_head, make_relu_head
+from ckgconv.recipe import HeadRecipe
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -38,3 +39,16 @@ def test_normalised_head_puts_hidden_features_on_the_sphere():
         head.linears[0].weight.zero_()
         head.linears[0].bias.fill_(-1)
     assert torch.isfinite(head(x)).all()  # a dead layer is zero, not 0/0
+
+
+def test_mlp_head_keeps_its_width():
+    recipe, x = HeadRecipe("mlp", "mean", layers=3, outputs=2, dropout=0.5), torch.randn(5, 6)
+    for make, activation in ((make_head, F.gelu), (make_relu_head, torch.relu)):
+        head = make(recipe, 6)
+        assert isinstance(head, MLPHead)
+        assert not torch.equal(head(x), head(x))
+        first, second, third = head.eval().linears
+        torch.testing.assert_close(head(x), third(activation(second(activation(first(x))))))
+    for kind in ("pyramid", "normalised"):
+        with pytest.raises(InputError, match=f"head.dropout is 0.5, but a head of kind '{kind}' has none"):
+            make_head(HeadRecipe(kind, "mean", layers=2, outputs=1, dropout=0.5), 6)

@@ -2,6 +2,7 @@
 
     pyramid      D → D/2 → D/4 → T, with GELU in between, or ReLU
     normalised   (linear → ReLU → L2-normalise) × (layers - 1) → linear
+    mlp          (drop → linear → GELU, or ReLU) × (layers - 1) → drop → linear
 
 each per node, or after summing or averaging the nodes of each graph.
 
@@ -15,7 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ckgconv.checks import check_choice
+from ckgconv.checks import check_choice, require
+from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import pool
 from ckgconv.recipe import HeadRecipe
 
@@ -72,13 +74,14 @@ class ReLUPyramidHead(PyramidHead):
         return last(x)
 
 
-class NormalisedHead(nn.Module):
-    """Hidden layers linear → ReLU → L2-normalise, then linear: [·, D] → [·, T]."""
+class MLPHead(nn.Module):
+    """Hidden layers of one width, with dropout before each layer and GELU in between: [·, D] → [·, T]."""
 
     linears: Sequence[nn.Linear]
 
-    def __init__(self, width: int, outputs: int, layers: int = 2) -> None:
+    def __init__(self, width: int, outputs: int, layers: int = 2, dropout: float = 0.0) -> None:
         super().__init__()
+        self.dropout = dropout
         self.linears = nn.ModuleList(  # type: ignore[assignment]
             nn.Linear(width, width if level < layers - 1 else outputs) for level in range(layers)
         )
@@ -90,17 +93,51 @@ class NormalisedHead(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         *hidden, last = self.linears
         for linear in hidden:
-            x = F.normalize(torch.relu(linear(x)), dim=-1, eps=1e-12)
-        return last(x)
+            x = self.activate(linear(dropout(x, self.dropout, self.training)))
+        return last(dropout(x, self.dropout, self.training))
+
+    def activate(self, x: Tensor) -> Tensor:
+        return F.gelu(x)
+
+    def extra_repr(self) -> str:
+        return f"dropout={self.dropout}"
 
 
-def make_head(recipe: HeadRecipe, width: int) -> PyramidHead | NormalisedHead:
+class ReLUMLPHead(MLPHead):
+    """The same with ReLU in between: [·, D] → [·, T]."""
+
+    def activate(self, x: Tensor) -> Tensor:
+        return torch.relu(x)
+
+
+class NormalisedHead(MLPHead):
+    """The same with ReLU and L2-normalisation in between: [·, D] → [·, T]."""
+
+    def activate(self, x: Tensor) -> Tensor:
+        return F.normalize(torch.relu(x), dim=-1, eps=1e-12)
+
+
+Head = PyramidHead | MLPHead
+
+
+def make_head(recipe: HeadRecipe, width: int) -> Head:
     """The head of a recipe's kind."""
-    kind = PyramidHead if recipe.kind == "pyramid" else NormalisedHead
-    return kind(width, recipe.outputs, recipe.layers)
+    return _head(recipe, width, PyramidHead, MLPHead)
 
 
-def make_relu_head(recipe: HeadRecipe, width: int) -> ReLUPyramidHead | NormalisedHead:
+def make_relu_head(recipe: HeadRecipe, width: int) -> Head:
     """The same for models that use ReLU throughout."""
-    kind = ReLUPyramidHead if recipe.kind == "pyramid" else NormalisedHead
-    return kind(width, recipe.outputs, recipe.layers)
+    return _head(recipe, width, ReLUPyramidHead, ReLUMLPHead)
+
+
+def _head(recipe: HeadRecipe, width: int, pyramid: type[PyramidHead], mlp: type[MLPHead]) -> Head:
+    if recipe.kind == "mlp":
+        return mlp(width, recipe.outputs, recipe.layers, recipe.dropout)
+    require(
+        recipe.dropout == 0,
+        f"model.head.dropout is {recipe.dropout}, but a head of kind {recipe.kind!r} has none: set it to 0, or choose "
+        f"kind 'mlp'.",
+    )
+    if recipe.kind == "pyramid":
+        return pyramid(width, recipe.outputs, recipe.layers)
+    return NormalisedHead(width, recipe.outputs, recipe.layers)

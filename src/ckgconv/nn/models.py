@@ -3,6 +3,7 @@
 from ckgconv.checks import require
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.graphormer import Graphormer
 from ckgconv.nn.grit import GRIT
 from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.message_passing import MessagePassing
@@ -16,6 +17,7 @@ OURS: dict[str, type[GraphModel]] = {
     "hybrid": Hybrid,
     "message_passing": MessagePassing,
     "propagation": Propagation,
+    "graphormer": Graphormer,
 }
 MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", OURS)
 

@@ -6,6 +6,7 @@ spd        hop distance, clipped at `steps`     RWSE of `node_steps`
 rd         effective resistance                 RWSE of `node_steps`
 pair_rwse  RWSE(i) ‖ RWSE(j) of `steps`         RWSE of `node_steps`
 heat       [e^(-tL)]_ij at `steps` times        its diagonal
+laplacian  φ_k(i) φ_k(j) of `steps` vectors     φ(i), eigenvectors of the Laplacian
 """
 
 from dataclasses import dataclass
@@ -124,7 +125,9 @@ class Encoding:
         return coordinate.values(graphs, self.steps, dtype)
 
     def node_part(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Tensor:
-        """[N, K] return probabilities."""
+        """[N, K] return probabilities, or what the coordinate has in their place."""
+        if self.coordinate.node_values is not None:
+            return self.coordinate.node_values(graphs, self.steps, dtype)
         if self.coordinate.diagonal_skips is not None:
             return self.coordinate.diagonal(coordinates)
         walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse

@@ -3,6 +3,7 @@
 from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.distances import RD, SPD, pairs_within, rd, spd
 from ckgconv.pe.heat import HEAT, heat
+from ckgconv.pe.laplacian import LAPLACIAN, eigenvectors, laplacian_products
 from ckgconv.pe.rrwp import RRWP, diagonal, rrwp, sparse_rrwp
 from ckgconv.pe.rwse import PAIR_RWSE, pair_rwse, rwse, sparse_pair_rwse, sparse_rwse
 from ckgconv.pe.search import UNREACHABLE
@@ -17,6 +18,7 @@ OURS = {
     "pair_rwse": PAIR_RWSE,
     "heat": HEAT,
     "two_way_rrwp": TWO_WAY_RRWP,
+    "laplacian": LAPLACIAN,
 }
 COORDINATES: Registry[PseudoCoordinate] = Registry("pseudo-coordinate", "ckgconv.coordinates", OURS, PseudoCoordinate)
 
@@ -32,7 +34,9 @@ __all__ = [
     "AddSparseRRWP",
     "PseudoCoordinate",
     "diagonal",
+    "eigenvectors",
     "heat",
+    "laplacian_products",
     "pair_rwse",
     "pairs_within",
     "rd",

@@ -22,6 +22,7 @@ from ckgconv.graphs import Coordinates, PackedGraphs
 # gaussian    a Gaussian basis of one positive number; a vector of its own where that is infinite
 Reading = Literal["normalised", "raw", "table", "gaussian"]
 Compute = Callable[[PackedGraphs, int, torch.dtype], Coordinates]
+NodeValues = Callable[[PackedGraphs, int, torch.dtype], Tensor]
 ComputeAt = Callable[[PackedGraphs, int, Tensor, Tensor, torch.dtype], Tensor]
 
 
@@ -44,6 +45,8 @@ class PseudoCoordinate:
         walk_powers: whether the values are [I, M, …, M^steps]_ij and nothing else: degrees may be injected into them
             (Eq. 8), and a GPU computes them in fixed shapes on its own.
         diagonal_skips: the node part is the diagonal P_ii without this number of leading channels; None: RWSE.
+        node_values: (graphs, steps, dtype) → [N, K], a node part that is neither; K is that of `channels`.
+        signed: whether the sign of each channel of the node part is arbitrary in each graph.
         least_steps, most_steps: bounds of a network's steps; None: no upper bound.
         bytes_per_cell: of the padded matrices [G, n, n] in which they are computed; None: three in the result's dtype.
         source: what a transform that precomputes them writes to name them, `pair_source`.
@@ -58,6 +61,8 @@ class PseudoCoordinate:
     rescaled: bool = False
     walk_powers: bool = False
     diagonal_skips: int | None = None
+    node_values: NodeValues | None = None
+    signed: bool = False
     least_steps: int = 1
     most_steps: int | None = None
     bytes_per_cell: int | None = None
@@ -79,6 +84,8 @@ class PseudoCoordinate:
 
     def node_channels(self, steps: int, node_steps: int) -> int:
         """K."""
+        if self.node_values is not None:
+            return self.channels(steps)
         return node_steps if self.diagonal_skips is None else self.channels(steps) - self.diagonal_skips
 
     def diagonal(self, coordinates: Coordinates) -> Tensor:

@@ -59,10 +59,11 @@ class KernelRecipe:
 class HeadRecipe:
     """Pooling and output layers."""
 
-    kind: Literal["pyramid", "normalised"]
+    kind: Literal["pyramid", "normalised", "mlp"]
     pooling: Literal["sum", "mean", "none"]
     layers: Count
     outputs: Count
+    dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # mlp: before each layer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,17 +130,30 @@ class GRITRecipe(ModelRecipe):
 
 
 @dataclass(frozen=True, kw_only=True)
+class GraphormerRecipe(ModelRecipe):
+    """A Graphormer."""
+
+    kind: str = "graphormer"
+    blocks: Count
+    heads: Count = 8
+    dropout: float = 0.0  # on the output of attention and of the feed-forward network
+    attention_dropout: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class MessagePassingRecipe(ModelRecipe):
     """A network of message passing; with attention heads, GPS."""
 
     kind: str = "message_passing"
-    layer: Literal["gcn", "gine", "gatv2", "gatedgcn", "pna"]
+    layer: Literal["gcn", "gcn_edges", "gine", "gatv2", "gatedgcn", "pna"]
     blocks: Count
     heads: Count = 4  # of GATv2
     residual: bool = True
     ffn: bool = True  # a feed-forward network after each layer
     norm: Literal["batch", "layer", "none"] = "batch"
+    activation: Literal["relu", "gelu"] = "relu"
     dropout: float = 0.0
+    encoding_channels: Annotated[int, AtLeast(0)] = 0  # of h⁰, for the node part of the encoding alone; 0: it is added
     attention_heads: Annotated[int, AtLeast(0)] = 0  # attention over the support next to the layer, as in GPS
     attention_dropout: float = 0.0
 

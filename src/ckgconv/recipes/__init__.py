@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import graphs, grit, hybrid, molecules, nodes, paper
+from ckgconv.recipes import classics, gnn_plus, graphormer, graphs, grit, hybrid, molecules, nodes, paper
 from ckgconv.recipes.values import from_json, to_json, with_value
 from ckgconv.registry import Registry
 
@@ -34,6 +34,9 @@ OURS: dict[str, Callable[[], Recipe]] = {
     "peptides-func-grit": grit.peptides_func,
     "peptides-struct-grit": grit.peptides_struct,
     **hybrid.RECIPES,
+    **classics.RECIPES,
+    **gnn_plus.RECIPES,
+    "zinc-graphormer": graphormer.zinc,
 }
 RECIPES: Registry[Callable[[], Recipe]] = Registry("recipe", "ckgconv.recipes", OURS)
 

@@ -39,6 +39,7 @@ LATER: dict[str, list[tuple[str, object]]] = {
     "model": [("kind", "ckgcn"), ("flow", "source_to_target")],
     "model.node": ATTRIBUTES,
     "model.edge": ATTRIBUTES,
+    "model.head": [("dropout", 0.0)],
     "training": [
         ("optimizer", "adamw"),
         ("momentum", 0.9),

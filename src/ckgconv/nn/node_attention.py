@@ -1,0 +1,67 @@
+"""Attention over the support without a state on the pairs, as GPS has it next to its layer.
+
+    a_i = O Σ_{j ∈ supp(i)} softmax_j(Q h_i · K h_j / √d + b_ij) V h_j        one softmax and one b for each head
+
+Legend: N nodes, P pairs, D width, H heads of d = D/H channels.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from ckgconv.checks import check_probability, require
+from ckgconv.graphs import Pairs
+from ckgconv.nn.convolution import sender_lists
+from ckgconv.ops.convolution import Orders, scaled_convolution
+from ckgconv.ops.dropout import dropout
+from ckgconv.ops.softmax import summing_softmax
+
+
+class NodeAttention(nn.Module):
+    """Attention of H heads over the support; b is 0 where none is given.
+
+    Args:
+        width: D.
+        heads: H, a divisor of D.
+        dropout: on the attention weights.
+        named: the value of a recipe that holds H, for the sentence about a wrong one.
+
+    Shapes: h [N, D], `Pairs`, b [P, H] → [N, D].
+    """
+
+    def __init__(self, width: int, heads: int, dropout: float, named: str = "attention_heads") -> None:
+        super().__init__()
+        check_probability("attention_dropout", dropout)
+        require(
+            width % heads == 0,
+            f"model.{named} is {heads}, which does not divide model.width = {width}: choose a divisor.",
+        )
+        self.heads = heads
+        self.channels = width // heads
+        self.dropout = dropout
+        self.project = nn.Linear(width, 3 * width)
+        self.output = nn.Linear(width, width)
+
+    def forward(self, h: Tensor, pairs: Pairs, bias: Tensor | None = None) -> Tensor:
+        query, key, value = self.project(h).chunk(3, dim=-1)
+        scores = (query[pairs.receiver] * key[pairs.sender]).view(-1, self.heads, self.channels).sum(-1)
+        scores = scores / self.channels**0.5
+        scores = scores if bias is None else scores + bias
+        # |supp(i)| times the weights: the convolution below divides by |supp(i)|.
+        weights = summing_softmax(scores, pairs.receiver, pairs.support_size)
+        weights = dropout(weights, self.dropout, self.training).repeat_interleave(self.channels, dim=-1)
+        # A copy, not `contiguous`, which depends on whether there is more than one node: an exported program may not.
+        value = value.clone(memory_format=torch.contiguous_format)
+        indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
+        return self.output(scaled_convolution(value, weights, *indices, orders))
+
+    def extra_repr(self) -> str:
+        return f"heads={self.heads}, dropout={self.dropout}"
+
+
+def check_stored(support: str | int) -> None:
+    """Refuse a support that has no pair for a score to belong to."""
+    require(
+        support != "sparse_global",
+        "model.support is 'sparse_global', which does not store the pairs of far nodes, and attention needs a score "
+        "for each of them: choose support 'global' or a number of hops.",
+    )

@@ -1,0 +1,83 @@
+"""The classic networks have the shapes and the parameters that were published, or the largest within their budget.
+
+Covers `ckgconv.recipes.classics` and `ckgconv.recipes.gnn_plus`.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from ckgconv import recipe
+from ckgconv.nn.models import build_model
+from ckgconv.recipes.classics import GATV2_HEADS, GPS, SHAPES
+from ckgconv.recipes.gnn_plus import PUBLISHED
+
+# Ours, published.
+COUNTS = {
+    "zinc-gps": (423_717, 423_717),
+    "zinc-gine-plus": (477_241, 477_241),
+    "zinc-gatedgcn-plus": (413_355, 413_355),
+    "zinc-gcn-plus": (259_841, 260_177),
+    "zinc-pna": (380_089, 387_000),
+    "mnist-gatedgcn-plus": (118_940, 118_940),
+    "peptides-func-gcn-plus": (507_351, 507_351),
+    "peptides-struct-gcn-plus": (506_127, 506_127),
+}
+TESTS = {"zinc-gcn": 0.367, "zinc-pna": 0.142, "zinc-gps": 0.070, "zinc-gcn-plus": 0.076, "zinc-gine-plus": 0.065}
+
+
+def parameters(model) -> int:
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in build_model(model).parameters())
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_published_numbers_of_parameters(name):
+    ours, published = COUNTS[name]
+    assert parameters(recipe(name).model) == ours
+    assert ours <= published < 1.02 * ours
+
+
+def test_what_is_missing_in_gcn_plus():
+    """RWSE next to the atoms in 28 channels, and one more linear map of its 32 steps to all 64."""
+    model = recipe("zinc-gcn-plus").model
+    assert parameters(replace(model, encoding_channels=28)) + 33 * 64 == COUNTS["zinc-gcn-plus"][1]
+    for name in ("zinc-gine-plus", "zinc-gatedgcn-plus"):
+        model = recipe(name).model
+        assert parameters(replace(model, encoding_channels=28)) + 21 * model.width == COUNTS[name][1]
+
+
+@pytest.mark.parametrize("data", SHAPES)
+@pytest.mark.parametrize("layer", ["gcn", "gine", "gatv2", "gatedgcn", "pna"])
+def test_the_widest_within_the_budget(data, layer):
+    model = recipe(f"{data}-{layer}").model
+    superpixels = data in ("mnist", "cifar10")
+    budget = 387_000 if (data, layer) == ("zinc", "pna") else 100_000 if superpixels else 500_000
+    assert model.blocks == (4 if superpixels or layer == "pna" else 16)
+    wider = replace(model, width=model.width + (GATV2_HEADS if layer == "gatv2" else 1))
+    assert parameters(model) <= budget < parameters(wider)
+    assert model.node_steps == 0
+    assert not model.ffn
+
+
+def test_every_data_set_has_every_classic():
+    for data in SHAPES:
+        assert recipe(f"{data}-gps").model.attention_heads == GPS[data].heads
+        for layer in SHAPES[data]:
+            assert recipe(f"{data}-{layer}").training == recipe(data).training
+    for data, rows in PUBLISHED.items():
+        for layer in rows:
+            assert recipe(f"{data}-{layer}-plus").name == f"{data}-{layer}-plus"
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_printed_figures(name):
+    assert recipe(name).paper_test[0] == TESTS[name]
+
+
+def test_gps_reads_rwse_of_20_steps():
+    model = build_model(recipe("zinc-gps").model)
+    assert model.encoding.node_channels == 20
+    assert model.position.out_features == 28
+    assert model.node_encoder.tables[0].embedding_dim == 36
