@@ -1,9 +1,10 @@
 """Covers `ckgconv.studies.groups`."""
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
+from records import write_run, write_runs
 
 from ckgconv import InputError, recipe
 from ckgconv.recipes.variant import changed
@@ -12,42 +13,17 @@ from ckgconv.studies.compare import compare
 DATA = {"name": "zinc", "given": False, "graphs": 9, "nodes": 90, "edges": 180, "train": 3, "val": 3, "test": 3}
 
 
-def write_run(folder, seed, test, chosen=None, metric="mae", epochs=4, **more):
-    """A record of `epochs` epochs; `test` is None for a run that is not finished."""
-    folder.mkdir(parents=True)
-    values = asdict(chosen or recipe("zinc"))
-    entries = [
-        {"epoch": place, "train_loss": 1.0 / (place + 1), "val": 0.9 / (place + 1), "lr": 1e-3, "seconds": 2.0}
-        for place in range(epochs)
-    ]
-    record = {
-        "recipe": values,
-        "seed": seed,
-        "metric": metric,
-        "epochs": entries,
-        "best": {"epoch": epochs - 1, "val": entries[-1]["val"], "test": test} if entries else None,
-        "parameters": 1000,
-        "wall_s": 10.0,
-        "peak_memory_mb": 50,
-        **more,
-    }
-    (folder / "record.json").write_text(json.dumps(record))
-    return folder
-
-
-def runs(tmp_path, name, tests, **options):
-    return [write_run(tmp_path / f"{name}{seed}", seed, test, **options) for seed, test in enumerate(tests)]
-
-
 def test_groups_of_seeds_are_told_apart(tmp_path):
     narrow = changed(recipe("zinc"), width=32)
-    paths = runs(tmp_path, "a", [0.05, 0.06, 0.055]) + runs(tmp_path, "b", [0.08, 0.085, 0.09], chosen=narrow)
+    paths = write_runs(tmp_path, "a", [0.05, 0.06, 0.055]) + write_runs(
+        tmp_path, "b", [0.08, 0.085, 0.09], chosen=narrow
+    )
     report = compare(paths)
     assert report.title == (
-        "Best mean: zinc, model.width 64, test mae 0.0550 ± 0.0050; told apart from zinc, model.width 32"
+        "Best mean: zinc (model.width 64), test mae 0.0550 ± 0.0050; told apart from zinc (model.width 32)"
     )
     first, second = report.rows
-    assert first[:6] == ("zinc, model.width 64", "3", "0.2250 ± 0.0000", "0.0550 ± 0.0050", "best mean", 1000)
+    assert first[:6] == ("zinc (model.width 64)", "3", "0.2250 ± 0.0000", "0.0550 ± 0.0050", "best mean", 1000)
     assert first[6:] == (2.0, 10.0, 50)
     # Welch: t = 0.03/√(2 · 0.005²/3) = 7.348, 4 degrees of freedom.
     assert report.values["tests"][0]["p"] == pytest.approx(0.00183, abs=1e-5)
@@ -58,7 +34,9 @@ def test_groups_of_seeds_are_told_apart(tmp_path):
 
 def test_groups_are_not_told_apart_by_chance(tmp_path):
     grit = recipe("zinc-grit")
-    paths = runs(tmp_path, "a", [0.05, 0.06, 0.055]) + runs(tmp_path, "b", [0.052, 0.061, 0.057], chosen=grit)
+    paths = write_runs(tmp_path, "a", [0.05, 0.06, 0.055]) + write_runs(
+        tmp_path, "b", [0.052, 0.061, 0.057], chosen=grit
+    )
     report = compare(paths)
     assert "; not told apart from zinc-grit" in report.title
     assert report.rows[1][4].startswith("not told apart, p = 0.")
@@ -66,20 +44,23 @@ def test_groups_are_not_told_apart_by_chance(tmp_path):
 
 def test_more_than_two_groups_are_compared_pair_by_pair(tmp_path):
     paths = [
-        *runs(tmp_path, "a", [0.05, 0.06]),
-        *runs(tmp_path, "b", [0.5, 0.52], chosen=changed(recipe("zinc"), width=32)),
-        *runs(tmp_path, "c", [0.09], chosen=recipe("zinc-grit")),
+        *write_runs(tmp_path, "a", [0.05, 0.06]),
+        *write_runs(tmp_path, "b", [0.5, 0.52], chosen=changed(recipe("zinc"), width=32)),
+        *write_runs(tmp_path, "c", [0.09], chosen=recipe("zinc-grit")),
     ]
     report = compare(paths)
     assert len(report.values["tests"]) == 3
-    assert "told apart from zinc, model.width 32, no test against zinc-grit" in report.title
+    assert "told apart from zinc (model.width 32), no test against zinc-grit" in report.title
     assert any(
-        "- zinc, model.width 64 and zinc-grit: no test: it needs 2 finished runs of each" in n for n in report.notes
+        "- zinc (model.width 64) and zinc-grit: no test: it needs 2 finished runs of each" in n for n in report.notes
     )
 
 
 def test_unfinished_runs_are_shown_as_such(tmp_path):
-    paths = [*runs(tmp_path, "a", [0.05, None]), write_run(tmp_path / "b", 7, None, recipe("zinc-grit"), epochs=0)]
+    paths = [
+        *write_runs(tmp_path, "a", [0.05, None]),
+        write_run(tmp_path / "b", 7, None, recipe("zinc-grit"), epochs=0),
+    ]
     report = compare(paths)
     assert [row[1] for row in report.rows] == ["1 + 1 unfinished", "0 + 1 unfinished"]
     assert [run["state"] for run in report.values["runs"]] == [
@@ -107,7 +88,7 @@ def test_folds_are_one_group_and_other_data_is_not_tested(tmp_path):
         )
         for fold in range(3)
     ]
-    others = runs(tmp_path, "b", [0.2, 0.21], data={**DATA, "digest": "other"})
+    others = write_runs(tmp_path, "b", [0.2, 0.21], data={**DATA, "digest": "other"})
     report = compare([*folds, *others])
     assert [row[1] for row in report.rows] == ["3", "2"]
     assert report.rows[1][4] == "no test: they were not tested on the same data"
@@ -136,7 +117,7 @@ def test_a_recipe_of_a_kind_that_is_not_installed_is_compared_as_it_is(tmp_path)
 
 def test_a_metric_of_ones_own_has_no_known_direction(tmp_path):
     grit = recipe("zinc-grit")
-    paths = runs(tmp_path, "a", [0.5, 0.6], metric="mine") + [
+    paths = write_runs(tmp_path, "a", [0.5, 0.6], metric="mine") + [
         write_run(tmp_path / f"b{seed}", seed, 0.7 + seed / 100, grit, metric="mine") for seed in range(2)
     ]
     report = compare(paths)
@@ -145,12 +126,12 @@ def test_a_metric_of_ones_own_has_no_known_direction(tmp_path):
 
 
 def test_equal_runs_are_not_tested(tmp_path):
-    paths = runs(tmp_path, "a", [0.5, 0.5]) + runs(tmp_path, "b", [0.6, 0.6], chosen=recipe("zinc-grit"))
+    paths = write_runs(tmp_path, "a", [0.5, 0.5]) + write_runs(tmp_path, "b", [0.6, 0.6], chosen=recipe("zinc-grit"))
     assert "no run differs" in compare(paths).rows[1][4]
 
 
 def test_wrong_input_is_a_sentence(tmp_path):
-    one, other = runs(tmp_path, "a", [0.5, 0.6])
+    one, other = write_runs(tmp_path, "a", [0.5, 0.6])
     with pytest.raises(InputError, match="1 run was given: give at least two"):
         compare([one])
     with pytest.raises(InputError, match=r"cannot be read as text .* give the folder of a run"):
@@ -160,7 +141,7 @@ def test_wrong_input_is_a_sentence(tmp_path):
     with pytest.raises(InputError, match=r"their metric \(mae and accuracy\): compare runs of the same metric"):
         compare([one, write_run(tmp_path / "m", 0, 0.5, metric="accuracy")])
     with pytest.raises(InputError, match=r"differ in their data set \(zinc and pattern\)"):
-        compare([other, write_run(tmp_path / "d", 0, 0.5, recipe("pattern"))])
+        compare([other, write_run(tmp_path / "d", 0, 0.5, recipe("pattern"), metric="mae")])
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd" / "record.json").write_text("[]")
     with pytest.raises(InputError, match="is not the record of a run"):

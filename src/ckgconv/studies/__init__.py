@@ -10,6 +10,7 @@ from ckgconv.studies import ablations
 from ckgconv.studies.edge_detection import edge_detection
 from ckgconv.studies.expressiveness import expressiveness
 from ckgconv.studies.kernels import kernels
+from ckgconv.studies.main_table import main_table
 from ckgconv.studies.nodes import PROBLEMS, nodes
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
@@ -41,6 +42,7 @@ STUDIES: dict[str, Study] = {
         data=tuple(PROBLEMS),
     ),
     "degree": Study("how much the degree scalers matter", ablations.degree, ablations.READS),
+    "baselines": Study("the paper's tables of benchmarks, with runs of ours next to them", main_table, ("runs",)),
 }
 
 

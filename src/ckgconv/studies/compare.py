@@ -202,7 +202,7 @@ def _draw_metrics(axes: Axes, groups: Sequence[Group], metric: str) -> None:
     axes.tick_params(axis="x", labelsize=8)
     axes.set_xlabel(f"{metric} at the best validation epoch", fontsize=9)
     axes.grid(axis="x", alpha=0.3)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.legend(fontsize=8, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
 
 
 def _draw_curves(axes: Axes, groups: Sequence[Group], name: str, log: bool) -> None:
@@ -230,4 +230,4 @@ def _draw_curves(axes: Axes, groups: Sequence[Group], name: str, log: bool) -> N
 
 def wrapped(label: str) -> str:
     """A label in several lines."""
-    return label.replace(", ", ",\n")
+    return label.replace(" (", "\n(").replace(", ", ",\n")

@@ -125,5 +125,5 @@ def _labels(recipes: list[dict[str, str]]) -> list[str]:
         differing = [path for path in paths if len({other.get(path) for other in same}) > 1]
         shown = [f"{path} {recipe[path]}" for path in differing if path in recipe][:MOST_DIFFERENCES]
         more = ["…"] if len(differing) > MOST_DIFFERENCES else []
-        labels.append(", ".join([recipe["name"], *shown, *more]))
-    return [f"{label} ({place + 1})" if labels.count(label) > 1 else label for place, label in enumerate(labels)]
+        labels.append(recipe["name"] + (f" ({', '.join([*shown, *more])})" if shown else ""))
+    return [f"{label}, number {place + 1}" if labels.count(label) > 1 else label for place, label in enumerate(labels)]
