@@ -35,7 +35,7 @@ INTERRUPTED = 130
 # Options that take several values: --seed 0 1 2 3.
 SEVERAL = {"--seed", "--target", "--set", "--seeds", "--runs"}
 # Those that do so only in `study`: `bench --against` takes one value.
-SEVERAL_OF_STUDY = {"--against"}
+SEVERAL_OF_STUDY = {"--against", "--ckgcn", "--grit"}
 
 
 def main() -> None:

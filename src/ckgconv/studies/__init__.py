@@ -8,6 +8,7 @@ from ckgconv.checks import InputError
 from ckgconv.registry import nearest
 from ckgconv.studies import ablations
 from ckgconv.studies.edge_detection import edge_detection
+from ckgconv.studies.ensembles import ensembles
 from ckgconv.studies.expressiveness import expressiveness
 from ckgconv.studies.kernels import kernels
 from ckgconv.studies.main_table import main_table
@@ -43,6 +44,9 @@ STUDIES: dict[str, Study] = {
     ),
     "degree": Study("how much the degree scalers matter", ablations.degree, ablations.READS),
     "baselines": Study("the paper's tables of benchmarks, with runs of ours next to them", main_table, ("runs",)),
+    "ensembles": Study(
+        "four of GRIT, four of CKGCN, and two of each", ensembles, ("ckgcn", "grit", "device", "data_dir")
+    ),
 }
 
 

@@ -16,6 +16,7 @@ from matplotlib.ticker import LogLocator
 from ckgconv.checks import InputError, require
 from ckgconv.engine.record import Record, load_record
 from ckgconv.recipes import RECIPES, recipe
+from ckgconv.studies.groups import Member
 from ckgconv.studies.outcomes import origin_of, trained_recipe
 from ckgconv.studies.printed import printed_sample
 from ckgconv.studies.printed_table import DATA_SETS, PRINTED
@@ -49,9 +50,9 @@ next to the runs says so."""
 
 @dataclass
 class Found:
-    """Records by method and data set, and what was left out: reason → runs."""
+    """Runs by data set and method, and what was left out: reason → runs."""
 
-    runs: dict[tuple[str, str], list[Record]] = field(default_factory=dict)
+    runs: dict[tuple[str, str], list[Member]] = field(default_factory=dict)
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -89,9 +90,9 @@ def main_table(options: Options) -> Report:
         f"No finished run of an unchanged benchmark recipe is under {' or '.join(map(str, folders))}: train one, such "
         f"as 'ckgconv train zinc --out results/main-table/zinc-seed0', or name another folder with --runs.",
     )
-    entries = [entry(data, method, records) for (data, method), records in sorted(found.runs.items(), key=placed)]
+    entries = [entry(data, method, members) for (data, method), members in sorted(found.runs.items(), key=placed)]
     title = finding(entries)
-    every = [record for records in found.runs.values() for record in records]
+    every = [member.record for members in found.runs.values() for member in members]
     return Report(
         title=title,
         columns=("method", *DATA_SETS.values()),
@@ -112,7 +113,7 @@ def read_runs(folders: Sequence[Path]) -> Found:
     found, seen = Found(), set()
     for folder in folders:
         require(folder.is_dir(), f"{folder} is not a folder: name one that holds runs with --runs.")
-        for path in sorted(folder.rglob("record.json")):
+        for path in sorted(folder.rglob("record.json"), key=weights_first):
             try:
                 record = load_record(path)
                 reason = why_left_out(record)
@@ -124,8 +125,14 @@ def read_runs(folders: Sequence[Path]) -> Found:
                 found.left_out.setdefault(reason, []).append(str(path.parent))
             elif key not in seen:  # a copy of a run does not count twice
                 seen.add(key)
-                found.runs.setdefault((record.data_name, method_of(record)), []).append(record)
+                member = Member(path.parent, record)
+                found.runs.setdefault((record.data_name, method_of(record)), []).append(member)
     return found
+
+
+def weights_first(path: Path) -> tuple[bool, Path]:
+    """Order of records: of two copies of a run, the one that can predict."""
+    return not (path.parent / "best.safetensors").exists(), path
 
 
 def why_left_out(record: Record) -> str | None:
@@ -150,11 +157,11 @@ def method_of(record: Record) -> str:
     return METHODS[ending][0] if ending in METHODS else ending
 
 
-def entry(data: str, method: str, records: Sequence[Record]) -> Entry:
+def entry(data: str, method: str, members: Sequence[Member]) -> Entry:
     """A cell of the table."""
-    name, metric = DATA_SETS[data], records[0].metric
+    name, metric = DATA_SETS[data], members[0].record.metric
     scale = 100.0 if metric in IN_PERCENT else 1.0
-    values = tuple(scale * record.test for record in records if record.test is not None)
+    values = tuple(scale * member.record.test for member in members if member.record.test is not None)
     return Entry(name, method, values, printed_for(name, method), METRICS[metric].higher_is_better)
 
 
