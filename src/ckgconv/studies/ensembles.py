@@ -51,7 +51,7 @@ Choice = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
-class Parts:
+class Composition:
     """How many members of each kind an ensemble has."""
 
     name: str  # as in the paper's table
@@ -59,9 +59,9 @@ class Parts:
 
 
 TABLE = (
-    Parts("GRIT ensemble", {"grit": SIZE}),
-    Parts("CKGCN ensemble", {"ckgcn": SIZE}),
-    Parts("mixed ensemble", {"grit": SIZE // 2, "ckgcn": SIZE // 2}),
+    Composition("GRIT ensemble", {"grit": SIZE}),
+    Composition("CKGCN ensemble", {"ckgcn": SIZE}),
+    Composition("mixed ensemble", {"grit": SIZE // 2, "ckgcn": SIZE // 2}),
 )
 
 
@@ -69,7 +69,7 @@ TABLE = (
 class Outcome:
     """The test metric of the ensembles of one composition; empty where there is no run of a kind."""
 
-    parts: Parts
+    composition: Composition
     members: dict[str, int]  # what each of the distinct ensembles consists of: fewer than wanted where runs are missing
     distinct: tuple[float, ...]  # of every ensemble of distinct members, or of some where they are too many
     drawn: tuple[float, ...]  # of bootstrap draws; empty with a single run of each kind
@@ -91,7 +91,7 @@ def ensembles(options: Options) -> Report:
     every = [each for runs in kept.values() for each in runs]
     check_same(every)
     chosen = every[0].recipe
-    outcomes = [outcome_of(parts, kept, chosen) for parts in TABLE]
+    outcomes = [outcome_of(composition, kept, chosen) for composition in TABLE]
     title = finding(outcomes, chosen)
     return Report(
         title=title,
@@ -103,7 +103,7 @@ def ensembles(options: Options) -> Report:
             "metric": chosen.training.metric,
             "runs": {kind: {str(each.folder): each.value for each in runs} for kind, runs in kept.items()},
             "ensembles": {
-                each.parts.name: {"members": each.members, "distinct": each.distinct, "drawn": each.drawn}
+                each.composition.name: {"members": each.members, "distinct": each.distinct, "drawn": each.drawn}
                 for each in outcomes
             },
         },
@@ -122,14 +122,14 @@ def default_runs() -> dict[str, tuple[Path, ...]]:
     }
 
 
-def outcome_of(parts: Parts, kept: dict[str, list[Kept]], chosen: Recipe) -> Outcome:
+def outcome_of(composition: Composition, kept: dict[str, list[Kept]], chosen: Recipe) -> Outcome:
     """All ensembles of one composition."""
-    runs = {kind: kept[kind] for kind in parts.members}
+    runs = {kind: kept[kind] for kind in composition.members}
     alone = tuple(each.value for group in runs.values() for each in group)
     if not all(runs.values()):
-        return Outcome(parts, {}, (), (), alone, None)
+        return Outcome(composition, {}, (), (), alone, None)
     groups = [torch.stack([each.outcome for each in group]) for group in runs.values()]
-    wanted = tuple(parts.members.values())
+    wanted = tuple(composition.members.values())
     present = tuple(min(count, len(group)) for count, group in zip(wanted, groups, strict=True))
     target, task = next(iter(runs.values()))[0].target, task_of(chosen.training)
     known: dict[Choice, float] = {}
@@ -148,8 +148,8 @@ def outcome_of(parts: Parts, kept: dict[str, list[Kept]], chosen: Recipe) -> Out
         for count, group in zip(present, runs.values(), strict=True)
     ]
     return Outcome(
-        parts,
-        dict(zip(parts.members, present, strict=True)),
+        composition,
+        dict(zip(composition.members, present, strict=True)),
         tuple(value(choice) for choice in distinct_choices(sizes, present)),
         tuple(value(choice) for choice in drawn_choices(sizes, wanted)) if several else (),
         alone,
@@ -192,10 +192,10 @@ def row(outcome: Outcome, chosen: Recipe) -> tuple[Cell, ...]:
 def described(outcome: Outcome) -> str:
     """The name of a composition, and of what it consists where that is less than wanted."""
     if not outcome.members:
-        return outcome.parts.name
+        return outcome.composition.name
     words = " + ".join(f"{count} {KINDS[kind]}" for kind, count in outcome.members.items())
-    short = outcome.members != outcome.parts.members
-    return f"{outcome.parts.name}, {'only ' if short else ''}{words}"
+    short = outcome.members != outcome.composition.members
+    return f"{outcome.composition.name}, {'only ' if short else ''}{words}"
 
 
 def counted(values: Sequence[float]) -> str | None:
@@ -205,13 +205,13 @@ def counted(values: Sequence[float]) -> str | None:
 
 def printed(outcome: Outcome, chosen: Recipe) -> str | None:
     """What the paper prints for a composition on this data set."""
-    return RESULTS.get(DATA_SETS.get(chosen.data.name, ""), {}).get(outcome.parts.name)
+    return RESULTS.get(DATA_SETS.get(chosen.data.name, ""), {}).get(outcome.composition.name)
 
 
 def finding(outcomes: Sequence[Outcome], chosen: Recipe) -> str:
     """The title, from the numbers."""
-    parts = [f"{each.parts.name} {fmean(each.distinct):.4f}" for each in outcomes if each.distinct]
-    absent = [each.parts.name for each in outcomes if not each.distinct]
+    parts = [f"{each.composition.name} {fmean(each.distinct):.4f}" for each in outcomes if each.distinct]
+    absent = [each.composition.name for each in outcomes if not each.distinct]
     without = f"; no {' and no '.join(absent)} yet" if absent else ""
     return f"Test {chosen.training.metric} of the mean prediction: {', '.join(parts)}{without}"
 
