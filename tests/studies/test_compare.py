@@ -74,6 +74,10 @@ def test_unfinished_runs_are_shown_as_such(tmp_path):
     assert only.rows[0][2] == "0.2250 so far"
     untested = write_run(tmp_path / "c", 0, None, data={**DATA, "test": 0, "digest": "x"})
     assert compare([paths[0], untested]).values["runs"][1]["state"] == "no test split: 4 of 2000 epochs"
+    undefined = write_run(tmp_path / "d", 0, None, epochs=2000)
+    report = compare([paths[0], undefined])
+    assert report.values["runs"][1]["state"] == "finished, no test metric"
+    assert report.rows[0][1] == "1 + 1 untested"
 
 
 def test_folds_are_one_group_and_other_data_is_not_tested(tmp_path):

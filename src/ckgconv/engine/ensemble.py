@@ -188,6 +188,7 @@ def predicted_outcomes(run: Run, split: str) -> tuple[Tensor, Tensor]:
 def metric_of(task: Task, outcome: Tensor, target: Tensor) -> float:
     """The metric of values or probabilities [M, T]."""
     score = Score(task.metric, outcome.shape[1], outcome.device)
+    score.collector.sync_on_compute = False  # each of several processes has all rows
     score.update(task.loss.prediction_of(outcome), target)
     return score.compute()
 

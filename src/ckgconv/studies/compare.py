@@ -131,8 +131,9 @@ def other_of(each: Verdict, group: Group) -> str:
 
 def group_row(group: Group, best: Group | None, verdicts: Sequence[Verdict]) -> tuple[Cell, ...]:
     """A group as a row of the table."""
-    unfinished = len(group.members) - len(group.finished)
-    runs = str(len(group.finished)) + (f" + {unfinished} unfinished" if unfinished else "")
+    untested = [member.state for member in group.members if member.record.test is None]
+    word = "unfinished" if all(state.startswith("unfinished") for state in untested) else "untested"
+    runs = str(len(group.finished)) + (f" + {len(untested)} {word}" if untested else "")
     records = list(group.finished) or [member.record for member in group.members]
     so_far = "" if group.finished else " so far"
     return (
@@ -216,7 +217,7 @@ def _draw_curves(axes: Axes, groups: Sequence[Group], name: str, log: bool) -> N
             axes.plot(numbers, heights, style, color=COLOURS[place % len(COLOURS)], linewidth=0.8, alpha=0.7)
             values += heights
     if any(member.record.test is None for group in groups for member in group.members):
-        axes.plot([], [], "--", color="gray", label="unfinished")
+        axes.plot([], [], "--", color="gray", label="without a test metric")
         axes.legend(fontsize=8)
     if log and values and min(values) > 0:
         axes.set_yscale("log")

@@ -30,9 +30,11 @@ class Member:
         """Whether it is finished, in words."""
         if self.record.test is not None:
             return "finished"
-        planned = self.record.recipe.get("training", {}).get("epochs", "unknown")
+        planned, done = self.record.recipe.get("training", {}).get("epochs"), len(self.record.epochs)
+        if planned is not None and done >= planned:
+            return "finished, no test metric"
         untested = self.record.data is not None and self.record.data.test == 0
-        return f"{'no test split' if untested else 'unfinished'}: {len(self.record.epochs)} of {planned} epochs"
+        return f"{'no test split' if untested else 'unfinished'}: {done} of {planned or 'unknown'} epochs"
 
 
 @dataclass(frozen=True)
