@@ -2,6 +2,7 @@
 
 from ckgconv.checks import InputError
 from ckgconv.engine.callbacks import StopTraining
+from ckgconv.engine.ensemble import Ensemble, open_runs
 from ckgconv.engine.folds import train_folds
 from ckgconv.engine.opened import open_run
 from ckgconv.engine.predict import predict_smiles
@@ -18,6 +19,7 @@ __all__ = [
     "CKGCN",
     "RECIPES",
     "CKGConv",
+    "Ensemble",
     "InputError",
     "OwnMetric",
     "PackedGraphs",
@@ -25,6 +27,7 @@ __all__ = [
     "Run",
     "StopTraining",
     "open_run",
+    "open_runs",
     "pack",
     "predict_packed",
     "predict_smiles",

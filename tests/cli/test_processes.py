@@ -40,6 +40,8 @@ def test_train_resume_evaluate_and_predict():
     assert resumed[0]["best"] == best
     evaluated = json.loads(torchrun("evaluate", "many/seed0", "--json", "--device", "cpu"))
     assert evaluated["value"] == pytest.approx(best["test"])
+    together = json.loads(torchrun("evaluate", "many/seed0", "many/seed1", "--json", "--device", "cpu"))
+    assert together["members"][0] == pytest.approx(best["test"])
     Path("m.csv").write_text("smiles\nCCO\nnonsense\n")
     predicted = json.loads(torchrun("predict", "many/seed0", "m.csv", "-o", "p.csv", "--json", "--device", "cpu"))
     assert predicted == {"out": "p.csv", "rows": 2, "predicted": 1, "invalid": 1}

@@ -52,3 +52,21 @@ def test_several_values_after_one_option():
     repeated = ["study", "significance", "--runs", "a", "--runs", "b", "--against", "c", "--against", "d"]
     assert repeat_options(["study", "significance", "--runs", "a", "b", "--against", "c", "d"]) == repeated
     assert repeat_options(["bench", "--against", "c", "zinc"]) == ["bench", "--against", "c", "zinc"]
+
+
+def test_ensembles_and_baselines_read_runs(ckgconv, tmp_path):
+    settings = ["model.width=8", "model.blocks=1", "model.steps=3", "data.limit=4", "training.epochs=1"]
+    train = ["--set", *settings, "--device", "cpu", "--out"]
+    assert ckgconv("train", "zinc", "--seed", "0", "1", *train, "ckgcn")[0] == 0
+    assert ckgconv("train", "zinc-grit", *train, "grit")[0] == 0
+    arguments = ["--ckgcn", "ckgcn/seed0", "ckgcn/seed1", "--grit", "grit", "--device", "cpu"]
+    code, out, err = ckgconv("study", "ensembles", *arguments)
+    assert code == 0, err
+    assert "CKGCN ensemble, only 2 CKGCN" in out
+    folder = tmp_path / "results" / "studies" / "ensembles"
+    assert len(list((folder / "predictions").iterdir())) == 3
+    code, _, err = ckgconv("study", "ensembles", "--runs", "ckgcn/seed0")
+    assert (code, err) == (2, "Error: --runs was given, but this study does not read it: leave it out.\n")
+    code, _, err = ckgconv("study", "baselines", "--runs", "ckgcn")
+    assert code == 2
+    assert err.startswith("Error: No finished run of an unchanged benchmark recipe is under ckgcn: train one")

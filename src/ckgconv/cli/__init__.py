@@ -7,6 +7,7 @@ import typer
 from ckgconv.checks import InputError
 from ckgconv.cli import processes
 from ckgconv.cli.bench import bench_command
+from ckgconv.cli.compare import compare_command
 from ckgconv.cli.data import data_commands
 from ckgconv.cli.evaluate import evaluate_command
 from ckgconv.cli.info import info
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
+app.command("compare")(compare_command)
 app.command("info")(info)
 app.add_typer(data_commands, name="data")
 app.command("bench")(bench_command)
@@ -33,7 +35,7 @@ INTERRUPTED = 130
 # Options that take several values: --seed 0 1 2 3.
 SEVERAL = {"--seed", "--target", "--set", "--seeds", "--runs"}
 # Those that do so only in `study`: `bench --against` takes one value.
-SEVERAL_OF_STUDY = {"--against"}
+SEVERAL_OF_STUDY = {"--against", "--ckgcn", "--grit"}
 
 
 def main() -> None:

@@ -37,6 +37,8 @@ def study_command(
     against: Annotated[
         list[Path] | None, typer.Option(help=f"Runs to compare with, by default the paper's. {_read_by('against')}")
     ] = None,
+    ckgcn: Annotated[list[Path] | None, typer.Option(help=f"Runs of that kind. {_read_by('ckgcn')}")] = None,
+    grit: Annotated[list[Path] | None, typer.Option(help=f"Runs of that kind. {_read_by('grit')}")] = None,
     data: Annotated[str | None, typer.Option(help=f"Only this data set. {_data_sets()}")] = None,
     device: Annotated[str, typer.Option(help=f"auto, cpu or cuda. {_read_by('device')}")] = "auto",
     precision: Annotated[str, typer.Option(help=f"32, tf32, bf16 or 64. {_read_by('precision')}")] = "32",
@@ -65,9 +67,12 @@ def study_command(
         keep=keep,
         workers=workers,
         data_dir=data_dir,
+        ckgcn=tuple(ckgcn or []),
+        grit=tuple(grit or []),
+        out=RESULTS / name if out is None else out,
     )
     report, provenance = conduct(chosen, options, sys.argv[1:])
-    folder = RESULTS / name if out is None else out
+    folder = options.out or RESULTS / name
     write_page(folder, report, provenance)
     # In a log or a pipe, Rich would fold the columns at 80 characters.
     console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)

@@ -39,7 +39,7 @@ class TrainOptions(GivenParts, total=False):
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and sample standard deviation over the folds; NaN where a value is."""
+    """Mean and sample standard deviation over folds, or members; NaN where a value is."""
 
     mean: float
     sd: float
@@ -61,12 +61,12 @@ class FoldedRuns:
     @property
     def tested(self) -> Spread:
         """Test metric of the best validation epoch of each fold."""
-        return _spread([_best(run).test for run in self.runs])
+        return spread_of([_best(run).test for run in self.runs])
 
     @property
     def validated(self) -> Spread:
         """Validation metric of the best validation epoch of each fold."""
-        return _spread([_best(run).val for run in self.runs])
+        return spread_of([_best(run).val for run in self.runs])
 
     @property
     def common_epoch(self) -> int:
@@ -81,7 +81,7 @@ class FoldedRuns:
     @property
     def at_common_epoch(self) -> Spread:
         """Validation metric of every fold at the common epoch."""
-        return _spread([_curve(run)[self.common_epoch] for run in self.runs])
+        return spread_of([_curve(run)[self.common_epoch] for run in self.runs])
 
     def to_json(self) -> dict[str, Any]:
         """What folds.json contains."""
@@ -144,7 +144,8 @@ def _curve(run: Run) -> list[float]:
     return [epoch.val for epoch in run.record.epochs]
 
 
-def _spread(values: Sequence[float | None]) -> Spread:
+def spread_of(values: Sequence[float | None]) -> Spread:
+    """Of at least two values; None is NaN."""
     known = [float("nan") if value is None else value for value in values]
     defined = all(value == value for value in known)
     return Spread(statistics.fmean(known), statistics.stdev(known) if defined else float("nan"))

@@ -37,17 +37,18 @@ def open_run(
     def find(recipe: Recipe, record: Record) -> PackedDataset:
         return opened_data(Path(folder), recipe, data, record.data)
 
-    return _opened(Path(folder), device, precision, parts_of(given), find)
+    return open_with(Path(folder), device, precision, parts_of(given), find)
 
 
 def open_network(
     folder: Path | str, device: str = "auto", precision: str | None = None, **given: Unpack[OpenedParts]
 ) -> Run:
     """As `open_run` without the data set: enough to predict."""
-    return _opened(Path(folder), device, precision, parts_of(given), None)
+    return open_with(Path(folder), device, precision, parts_of(given), None)
 
 
-def _opened(folder: Path, device: str, precision: str | None, parts: Parts, find: FindData | None) -> Run:
+def open_with(folder: Path, device: str, precision: str | None, parts: Parts, find: FindData | None) -> Run:
+    """The best network of a run, with the data set that `find` returns."""
     require(folder.is_dir(), f"{folder} is not a folder: give the folder of a run.")
     records_only = "it holds a record but no weights" if (folder / "record.json").exists() else "it is no run"
     require((folder / "recipe.json").exists(), f"{folder} has no recipe.json, {records_only}: give a run's folder.")

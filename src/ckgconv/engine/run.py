@@ -70,10 +70,11 @@ class Run:
 
     def evaluate(self, split: str = "test") -> float:
         """The run's metric on "train", "val" or "test", with the weights of the best validation epoch."""
-        self._check_data()
+        self.check_data()
         return evaluate(self.learner, split)
 
-    def _check_data(self) -> None:
+    def check_data(self) -> None:
+        """Refuse a run that was opened without its data."""
         if self.learner.data.num_graphs:
             return
         given = self.record.data is not None and self.record.data.given

@@ -8,8 +8,10 @@ from ckgconv.checks import InputError
 from ckgconv.registry import nearest
 from ckgconv.studies import ablations
 from ckgconv.studies.edge_detection import edge_detection
+from ckgconv.studies.ensembles import ensembles
 from ckgconv.studies.expressiveness import expressiveness
 from ckgconv.studies.kernels import kernels
+from ckgconv.studies.main_table import main_table
 from ckgconv.studies.nodes import PROBLEMS, nodes
 from ckgconv.studies.oversmoothing import oversmoothing
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
@@ -41,6 +43,10 @@ STUDIES: dict[str, Study] = {
         data=tuple(PROBLEMS),
     ),
     "degree": Study("how much the degree scalers matter", ablations.degree, ablations.READS),
+    "baselines": Study("the paper's tables of benchmarks, with runs of ours next to them", main_table, ("runs",)),
+    "ensembles": Study(
+        "four of GRIT, four of CKGCN, and two of each", ensembles, ("ckgcn", "grit", "device", "data_dir")
+    ),
 }
 
 

@@ -25,8 +25,9 @@ from ckgconv.data import load
 from ckgconv.engine.record import Record, read_record, write_record
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe, SamplingRecipe
+from ckgconv.studies.outcomes import epoch_seconds, origin_of
 from ckgconv.studies.processes import in_processes
-from ckgconv.studies.report import Cell, Options, Origin, Report, new_figure
+from ckgconv.studies.report import Cell, Options, Report, new_figure
 from ckgconv.studies.t_test import sample, t_test
 from ckgconv.tasks.metrics import METRICS
 
@@ -83,9 +84,10 @@ class Outcome:
 
     @property
     def epoch_seconds(self) -> float:
-        """Seconds per training epoch; the first, which compiles and captures, is left out where there are others."""
-        times = [entry.seconds for record in self.records for entry in record.epochs[1:] or record.epochs]
-        return sorted(times)[len(times) // 2]
+        """Median seconds of a training epoch."""
+        found = epoch_seconds(self.records)
+        assert found is not None  # all are tested
+        return found
 
     @property
     def memory_mb(self) -> int:
@@ -207,12 +209,7 @@ def grid_report(
         notes=(*notes, _protocol(training.epochs, options), _tested(reference), _costs(at_once)),
         values={each.variant.label: [_summary(record) for record in each.records] for each in outcomes},
         seeds=options.seeds or SEEDS,
-        origin=Origin(
-            commit=", ".join(sorted({record.commit or "unknown" for record in records})),
-            device=", ".join(sorted({record.device for record in records})),
-            versions=records[0].versions,
-            seconds=sum(record.wall_s for record in records),
-        ),
+        origin=origin_of(records),
     )
 
 

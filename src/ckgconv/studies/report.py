@@ -41,6 +41,9 @@ class Options:
     keep: Path | None = None  # where training runs are kept, to be resumed
     workers: int = 1  # concurrent runs
     data_dir: Path | None = None  # where packed files are
+    ckgcn: tuple[Path, ...] = ()  # run folders by the kind of their model
+    grit: tuple[Path, ...] = ()
+    out: Path | None = None  # folder of the page, in which a study may keep what it computed
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,7 @@ class Provenance(Origin):
 def conduct(study: Study, options: Options, arguments: Sequence[str]) -> tuple[Report, Provenance]:
     """Run a study; `arguments` are those of `ckgconv`, as a user would type them again."""
     for name, default in asdict(Options()).items():
-        given = getattr(options, name) != default
+        given = name != "out" and getattr(options, name) != default
         spelled = name.replace("_", "-")
         require(
             not given or name in study.reads, f"--{spelled} was given, but this study does not read it: leave it out."

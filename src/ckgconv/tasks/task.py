@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+import torch
 import torchmetrics
 from torch import Tensor
 
@@ -67,6 +68,15 @@ class Loss:
             return prediction.sigmoid(), None
         probabilities = prediction.sigmoid() if prediction.shape[1] == 1 else prediction.softmax(-1)
         return probabilities, classes_of(prediction)
+
+    def prediction_of(self, outcome: Tensor) -> Tensor:
+        """The prediction [M, T] with these values or probabilities [M, T] as its outcome, as metrics expect it."""
+        if self.targets == "values":
+            return outcome
+        # A probability of 0 or 1 has no finite logit.
+        limits = torch.finfo(outcome.dtype)
+        inside = outcome.clamp(limits.tiny, 1 - limits.eps)
+        return inside.log() if self.targets == "classes" and outcome.shape[1] > 1 else inside.logit()
 
 
 Feed = Callable[[torchmetrics.Metric, Tensor, Tensor], None]
