@@ -12,12 +12,13 @@ from torch import Tensor, nn
 
 from ckgconv.checks import check_probability, require
 from ckgconv.graphs import Pairs
-from ckgconv.nn.convolution import sender_lists
+from ckgconv.nn.convolution import sender_lists, sender_order
 from ckgconv.nn.degree import root
 from ckgconv.ops.convolution import Orders, scaled_convolution
 from ckgconv.ops.dropout import dropout
-from ckgconv.ops.pool import pool
-from ckgconv.ops.softmax import summing_softmax
+from ckgconv.ops.pool import pool, spread
+from ckgconv.ops.rows import gather_rows
+from ckgconv.ops.softmax import attention_weights
 
 
 class PairAttention(nn.Module):
@@ -81,13 +82,15 @@ class PairAttention(nn.Module):
     def pair_state(self, h: Tensor, e: Tensor, pairs: Pairs) -> Tensor:
         """ê [P, D]."""
         scale, shift = self.pair(e).view(-1, self.heads, 2 * self.channels).chunk(2, dim=-1)
-        both = self.query(h)[pairs.receiver] + self.key(h)[pairs.sender]
+        both = spread(self.query(h), pairs.receiver, pairs.rowptr)
+        both = both + gather_rows(self.key(h), pairs.sender, sender_order(pairs))
         return torch.relu(signed_root(both * scale.flatten(1)) + shift.flatten(1))
 
     def weights(self, state: Tensor, pairs: Pairs) -> Tensor:
         """|supp(i)| α [P, H]."""
         scores = (state.view(-1, self.heads, self.channels) * self.score).sum(-1)
-        return summing_softmax(scores.clamp(-self.clamp, self.clamp), pairs.receiver, pairs.support_size)
+        scores = scores.clamp(-self.clamp, self.clamp)
+        return attention_weights(scores, pairs.receiver, pairs.rowptr, pairs.support_size, pairs.filled)
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, clamp={self.clamp}, dropout={self.dropout}"

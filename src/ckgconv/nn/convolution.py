@@ -15,6 +15,7 @@ from ckgconv.nn.channels import Channels
 from ckgconv.nn.degree import DegreeScaler
 from ckgconv.nn.kernel import KernelValues
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
+from ckgconv.ops.rows import Order
 
 
 class KernelConvolution(nn.Module):
@@ -60,6 +61,13 @@ def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> 
         return scaled_convolution(x, stored, *indices, orders)
     background, graphs = channels.spread_kernel(psi.background), Graphs(pairs.node_graph, pairs.graph_ptr)
     return sparse_global_convolution(x, stored, background, *indices, graphs, orders)
+
+
+def sender_order(pairs: Pairs) -> Order | None:
+    """The rows of each sender, where the batch includes them."""
+    if pairs.sender_ptr is None or pairs.sender_rows is None:
+        return None
+    return Order(pairs.sender_ptr, pairs.sender_rows)
 
 
 def sender_lists(pairs: Pairs) -> SenderLists | None:

@@ -32,13 +32,17 @@ class GatedGCNLayer(nn.Module):
         self.edge_norm = WeightedBatchNorm(width)
 
     def forward(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        received, state = self.messages(h, edges, batch)
+        weight = None if batch.node_weight is None else batch.node_weight[batch.edge_index[1]]
+        change = dropout(torch.relu(self.edge_norm(state, weight)), self.dropout, self.training)
+        edges = edges + change if self.residual else change
+        return self.own(h) + received, edges if weight is None else edges * weight.unsqueeze(-1)
+
+    def messages(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """What nodes receive [N, D], and ê [E, D]."""
         sender, receiver = batch.edge_index
         state = self.edge(edges) + self.sender(h)[sender] + self.receiver(h)[receiver]
         gate = torch.sigmoid(state)
         sums = torch.cat([gate * self.message(h)[sender], gate], dim=-1)
         summed, total = h.new_zeros(h.shape[0], 2 * h.shape[1]).index_add(0, receiver, sums.to(h.dtype)).chunk(2, -1)
-        passed = self.own(h) + summed / (total + EPSILON)
-        weight = None if batch.node_weight is None else batch.node_weight[receiver]
-        change = dropout(torch.relu(self.edge_norm(state, weight)), self.dropout, self.training)
-        edges = edges + change if self.residual else change
-        return passed, edges if weight is None else edges * weight.unsqueeze(-1)
+        return summed / (total + EPSILON), state

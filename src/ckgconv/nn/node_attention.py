@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from ckgconv.checks import check_probability, require
 from ckgconv.graphs import Pairs
-from ckgconv.nn.convolution import sender_lists
+from ckgconv.nn.convolution import sender_lists, sender_order
 from ckgconv.ops.convolution import Orders, scaled_convolution
 from ckgconv.ops.dropout import dropout
-from ckgconv.ops.softmax import summing_softmax
+from ckgconv.ops.pool import spread
+from ckgconv.ops.rows import gather_rows
+from ckgconv.ops.softmax import attention_weights
 
 
 class NodeAttention(nn.Module):
@@ -43,16 +45,21 @@ class NodeAttention(nn.Module):
 
     def forward(self, h: Tensor, pairs: Pairs, bias: Tensor | None = None) -> Tensor:
         query, key, value = self.project(h).chunk(3, dim=-1)
-        scores = (query[pairs.receiver] * key[pairs.sender]).view(-1, self.heads, self.channels).sum(-1)
-        scores = scores / self.channels**0.5
+        scores = self.scores(query, key, pairs)
         scores = scores if bias is None else scores + bias
         # |supp(i)| times the weights: the convolution below divides by |supp(i)|.
-        weights = summing_softmax(scores, pairs.receiver, pairs.support_size)
+        weights = attention_weights(scores, pairs.receiver, pairs.rowptr, pairs.support_size, pairs.filled)
         weights = dropout(weights, self.dropout, self.training).repeat_interleave(self.channels, dim=-1)
         # A copy, not `contiguous`, which depends on whether there is more than one node: an exported program may not.
         value = value.clone(memory_format=torch.contiguous_format)
         indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
         return self.output(scaled_convolution(value, weights, *indices, orders))
+
+    def scores(self, query: Tensor, key: Tensor, pairs: Pairs) -> Tensor:
+        """Q h_i · K h_j / √d [P, H] from queries and keys [N, D]."""
+        received = spread(query, pairs.receiver, pairs.rowptr)
+        products = received * gather_rows(key, pairs.sender, sender_order(pairs))
+        return products.view(-1, self.heads, self.channels).sum(-1) / self.channels**0.5
 
     def extra_repr(self) -> str:
         return f"heads={self.heads}, dropout={self.dropout}"

@@ -1,0 +1,1 @@
+"""Messages along edges in one launch forward and one or two backward; `nn.message_layers` is the specification."""
