@@ -41,10 +41,8 @@ def main() -> None:
     gin = replace(ours, training=replace(ours.training, epochs=200, learning_rate=1e-2, min_learning_rate=1e-3))
     for seed in options.seeds:
         chosen = {"data": options.data_dir, "seed": seed, "device": "cpu"}
-        for name, found in (
-            ("ckgcn", train_folds(ours, options.folds, **chosen)),
-            ("gin", train_folds(gin, options.folds, model=GraphGIN, **chosen)),
-        ):
+        for name, base, own in (("ckgcn", ours, {}), ("gin", gin, {"model": GraphGIN})):
+            found = train_folds(base, options.folds, **chosen, **own)
             print(json.dumps({"network": name, "seed": seed, **found.to_json()}), flush=True)
 
 

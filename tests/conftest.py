@@ -42,6 +42,7 @@ def bfloat16(monkeypatch):
     import triton.language as tl
     from triton.runtime import interpreter
 
+    from ckgconv.backends.cuda.attention_pass import forward_kernel
     from ckgconv.backends.cuda.pairs_pass import backward_stage, forward_stage, row_kernels
 
     builder = interpreter.InterpreterBuilder
@@ -68,5 +69,5 @@ def bfloat16(monkeypatch):
     monkeypatch.setattr(interpreter, "_convert_float", rounded)
     monkeypatch.setattr(forward_stage, "twice_gelu", plain_gelu.twice_gelu)
     monkeypatch.setattr(backward_stage, "half_gelu_and_slope", plain_gelu.half_gelu_and_slope)
-    for module in (forward_stage, row_kernels):
+    for module in (forward_kernel, forward_stage, row_kernels):
         monkeypatch.setattr(module, "saturated", plain_gelu.saturated)

@@ -62,11 +62,11 @@ def targets(recipe: Recipe, graphs: int, nodes: int, generator: torch.Generator)
 
 
 def padded_and_plain(model: GraphModel, numbers: Tensor) -> tuple[GraphBatch, GraphBatch]:
-    """Graphs of a small ZINC with the given numbers, padded to a static capacity, and as they are; in float64."""
+    """Graphs of a small ZINC with the given numbers, padded to a static capacity, and as they are."""
     data = small_dataset(recipe_of("zinc"))
     stored = store_pairs([model.prepare(data.batch(torch.arange(data.num_graphs)))])
     nodes = data.node_ptr.diff()[numbers]
     capacity = Capacity(4, int(nodes.sum()) + 3, int((nodes**2).sum()) + 5, 200, int(data.node_ptr.diff().max()))
     absent = torch.full((4 - len(numbers),), -1)
-    padded, _ = padded_batch(data, stored, torch.cat([numbers, absent]), capacity, model.encoding, torch.float64)
+    padded, _ = padded_batch(data, stored, torch.cat([numbers, absent]), capacity, model.encoding, model.dtype)
     return padded, model.prepare(data.batch(numbers))

@@ -38,6 +38,7 @@ def test_batch_equals_pyg_collation():
             )
         )
     theirs = Batch.from_data_list(parts)
+    assert ours.num_graphs == theirs.num_graphs
     for name in ("x", "edge_index", "edge_attr", "y", "batch"):
         assert torch.equal(ours[name], theirs[name])
     assert CKGCN.from_recipe("zinc").eval()(ours).shape == (4, 1)

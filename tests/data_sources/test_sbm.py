@@ -84,3 +84,15 @@ def test_large_graph_is_drawn_as_documented():
     assert shares == pytest.approx([0.4, 0.2, 0.4], abs=0.03)
     assert torch.equal(sbm.large(0).edge_index, data.edge_index)
     assert not torch.equal(sbm.large(1).node_split, data.node_split)
+
+
+def test_the_cyclic_graph_leads_from_each_community_to_the_next():
+    data = sbm.cyclic(0)
+    batch = data.batch(torch.tensor([0]))
+    source, target = batch.edge_index
+    onward = (batch.y[target] - batch.y[source]) % 5
+    assert [int((onward == step).sum()) / 2_000 for step in range(5)] == pytest.approx(
+        [0.5, 4, 0.5, 0.5, 0.5], abs=0.15
+    )
+    assert batch.num_nodes == 2_000
+    assert bool((source != target).all())

@@ -13,6 +13,7 @@ from ckgconv.engine.checkpoint import restore_training, training_tensors
 from ckgconv.engine.optim import can_be_captured, optimizer
 from ckgconv.engine.optimizers import OPTIMIZERS
 from ckgconv.engine.resume import CheckpointBudget
+from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import with_value
 
@@ -49,7 +50,7 @@ def test_the_recipe_chooses_the_optimiser(name):
     model = nn.Linear(3, 2)
     training = replace(recipe("zinc").training, optimizer=name, momentum=0.7, weight_decay=0.01, learning_rate=0.02)
     chosen = optimizer(model, training)
-    kinds = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
+    kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
     assert type(chosen) is kinds[name]
     (group,) = chosen.param_groups
     assert (group["lr"], group["weight_decay"]) == (0.02, 0.01)
@@ -128,3 +129,13 @@ def test_coordinates_losses_metrics_and_optimisers_beyond_the_paper_train(settin
     losses = [entry.train_loss for entry in run.record.epochs]
     assert losses[-1] < losses[0]
     assert run.evaluate("test") == run.record.best.test
+
+
+def test_a_propagation_decays_its_first_map_alone():
+    chosen = recipe("nodes-homophilous")
+    model = build_model(replace(chosen.model, node=replace(chosen.model.node, sizes=(5,))))
+    decayed, spared = optimizer(model, replace(chosen.training, weight_decay=0.25)).param_groups
+    assert decayed["weight_decay"] == 0.25
+    assert [each is other for each, other in zip(decayed["params"], model.node_encoder.parameters(), strict=True)]
+    assert spared["weight_decay"] == 0
+    assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))

@@ -1,9 +1,9 @@
 """Data sets by name: where each is found, and how it is read.
 
 A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) has precedence. Without one, ZINC-12k and
-the single graphs `cora`, `minesweeper` and `chameleon-directed` are read from the package, large-sbm is drawn, and
-every other data set is downloaded from its official source and packed into the data folder. Installed packages add data
-sets, which their own functions read.
+the single graphs `cora`, `minesweeper` and `chameleon-directed` are read from the package, large-sbm and cyclic-sbm are
+drawn, and every other data set is downloaded from its official source and packed into the data folder. Installed
+packages add data sets, which their own functions read.
 
 Of the files in the package, ZINC-12k is from *Benchmarking Graph Neural Networks*, Cora with its public split from
 *Planetoid*, and minesweeper and chameleon-directed with their ten splits from *heterophilous-graphs* (Yandex Research);
@@ -54,6 +54,7 @@ OURS: dict[str, Entry] = {
     "pattern": Entry("pattern.npz", "2 classes per node, mean recall", generate=sbm.pattern),
     "cluster": Entry("cluster.npz", "6 classes per node, mean recall", generate=sbm.cluster),
     "large-sbm": Entry("large_sbm.npz", "5 classes per node of one graph, accuracy", generate=sbm.large, seed=0),
+    "cyclic-sbm": Entry("cyclic_sbm.npz", "5 classes per node of one directed graph", generate=sbm.cyclic, seed=0),
     "cora": Entry("cora.npz", "7 classes per node of one graph, accuracy"),
     "minesweeper": Entry("minesweeper.npz", "mine or not per node of one graph, AUROC, ten splits"),
     "chameleon-directed": Entry("chameleon_directed.npz", "5 classes per node of one graph, accuracy, ten splits"),

@@ -126,6 +126,7 @@ class PackedDataset:
             node_split=None if self.node_split is None else widened(self.node_split[nodes]),
             batch=node_graph,
             ptr=pointer(sizes),
+            num_graphs=graphs.shape[0],  # as a PyG `Batch` has it: models of one's own pool by it
         )
 
 

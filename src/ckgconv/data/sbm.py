@@ -1,11 +1,13 @@
-"""Stochastic block models, deterministic in a seed: PATTERN, CLUSTER, and one large graph.
+"""Stochastic block models, deterministic in a seed: PATTERN, CLUSTER, one large graph, and one with directions.
 
     W_ij = W_ji ~ Bern(p) inside a community, Bern(q) between communities, i < j
 
 CLUSTER: six communities, one labelled node in each; the label of a node is its community. PATTERN: five background
 communities and a planted random pattern, shared by 140 graphs; the label says which nodes belong to the pattern. The
 large graph: five communities of 400 nodes, each node with 6 neighbours inside its community and 2 outside on average,
-one node in twenty labelled; nodes, not graphs, are split.
+one node in twenty labelled; nodes, not graphs, are split. The cyclic graph: the same communities in a ring, each node
+with 4 edges to nodes of the next community and 2 to nodes of any other on average. Read without directions, the
+community before a node looks like the one after it.
 
 The published notebooks set no seed, so PATTERN and CLUSTER equal the official ones in distribution, not graph by graph.
 """
@@ -30,6 +32,7 @@ PATTERN_EDGE, PATTERN_FEATURES, PATTERNS = 0.5, 3, 100
 LARGE_COMMUNITIES, LARGE_SIZE = 5, 400
 # Mean number of neighbours of a node inside its community, and outside; nodes per community whose label is a feature.
 LARGE_INSIDE, LARGE_OUTSIDE, LARGE_LABELLED = 6, 2, 20
+CYCLIC_NEXT, CYCLIC_OTHERS = 4, 2  # mean number of edges from a node to the next community, and to all others
 
 
 @dataclass(frozen=True)
@@ -65,15 +68,27 @@ def large(seed: int) -> PackedDataset:
 
     Of the other nodes about two fifths are for training, one fifth for validation, two fifths for testing.
     """
-    rng = np.random.default_rng(seed)
-    nodes = LARGE_COMMUNITIES * LARGE_SIZE
     label = np.repeat(np.arange(LARGE_COMMUNITIES), LARGE_SIZE)
+    inside, outside = LARGE_INSIDE / (LARGE_SIZE - 1), LARGE_OUTSIDE / (len(label) - LARGE_SIZE)
+    probability = np.where(label[:, None] == label, inside, outside)
+    return _one_graph(np.random.default_rng(seed), label, lambda rng: _draw_edges(rng, probability))
+
+
+def cyclic(seed: int) -> PackedDataset:
+    """One directed graph of 2,000 nodes, labelled and split as `large`."""
+    label = np.repeat(np.arange(LARGE_COMMUNITIES), LARGE_SIZE)
+    follows = (label[:, None] + 1) % LARGE_COMMUNITIES == label
+    probability = np.where(follows, CYCLIC_NEXT / LARGE_SIZE, CYCLIC_OTHERS / (len(label) - LARGE_SIZE))
+    np.fill_diagonal(probability, 0)
+    return _one_graph(np.random.default_rng(seed), label, lambda rng: rng.random(probability.shape) < probability)
+
+
+def _one_graph(rng: Generator, label: Array, draw: Callable[[Generator], Array]) -> PackedDataset:
+    """A graph of labelled communities with drawn edges, whose nodes are split."""
     member = np.tile(np.arange(LARGE_SIZE), LARGE_COMMUNITIES)  # number within the community
-    inside, outside = LARGE_INSIDE / (LARGE_SIZE - 1), LARGE_OUTSIDE / (nodes - LARGE_SIZE)
-    adjacency = _draw_edges(rng, np.where(label[:, None] == label, inside, outside))
-    graph = _shuffled(rng, np.where(member < LARGE_LABELLED, label + 1, 0), label, adjacency)
+    graph = _shuffled(rng, np.where(member < LARGE_LABELLED, label.astype(np.int64) + 1, 0), label, draw(rng))
     packed = _packed([graph], (1, 0, 0), features=LARGE_COMMUNITIES + 1)
-    split = rng.choice([0, 0, 1, 2, 2], nodes)
+    split = rng.choice([0, 0, 1, 2, 2], len(label))
     split[graph.features.astype(bool)] = NO_SPLIT
     return replace(packed, node_split=torch.from_numpy(narrowed(split)), val=packed.train, test=packed.train)
 

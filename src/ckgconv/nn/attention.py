@@ -69,11 +69,14 @@ class PairAttention(nn.Module):
         # A support of the user's own may be empty; such a node receives nothing.
         size = pairs.support_size.clamp(min=1).unsqueeze(-1)
         states = pool(spread * state, pairs.receiver, pairs.rowptr, "sum") / size
+        return self.received(values, states), state
+
+    def received(self, values: Tensor, states: Tensor) -> Tensor:
+        """y [N, D] from Σ_j α_ij V h_j and Σ_j α_ij ê_ij, both [N, D]."""
         # `bmm` and a copy, not `einsum` and `reshape`, which depend on whether there is more than one node: an exported
         # program may not.
         mixed = states.view(-1, self.heads, self.channels).transpose(0, 1).bmm(self.mix).transpose(0, 1)
-        mixed = mixed.clone(memory_format=torch.contiguous_format)
-        return values + mixed.view(values.shape), state
+        return values + mixed.clone(memory_format=torch.contiguous_format).view(values.shape)
 
     def pair_state(self, h: Tensor, e: Tensor, pairs: Pairs) -> Tensor:
         """ê [P, D]."""

@@ -50,17 +50,17 @@ class Depthwise(Channels):
 
 
 class MultiHead(Channels):
-    """One coefficient per head, on projected values."""
+    """One coefficient per head, on projected values of `convolved` channels, by default as many as the signal has."""
 
-    def __init__(self, in_channels: int, heads: int) -> None:
+    def __init__(self, in_channels: int, heads: int, convolved: int | None = None) -> None:
         super().__init__()
+        self.kernel = heads
+        self.convolved = in_channels if convolved is None else convolved
         require(
-            heads > 0 and in_channels % heads == 0,
+            heads > 0 and self.convolved % heads == 0,
             f"heads is {heads}, which does not divide in_channels = {in_channels}: choose a divisor.",
         )
-        self.kernel = heads
-        self.convolved = in_channels
-        self.value = nn.Linear(in_channels, in_channels)
+        self.value = nn.Linear(in_channels, self.convolved)
 
     def reset_parameters(self) -> None:
         self.value.reset_parameters()

@@ -43,7 +43,10 @@ class KernelConvolution(nn.Module):
         nn.init.xavier_normal_(self.projection.weight)
 
     def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
-        y = self.channels.collect(convolve(self.channels, x, psi, pairs))
+        return self.read_out(self.channels.collect(convolve(self.channels, x, psi, pairs)), degree)
+
+    def read_out(self, y: Tensor, degree: Tensor) -> Tensor:
+        """Degree scaler and projection: sums over the support [N, D], degree [N] → [N, out]."""
         if self.degree_scaler is not None:
             y = self.degree_scaler(y, degree)
         return self.projection(y)

@@ -156,6 +156,10 @@ class GraphModel(CountsSteps, nn.Module):
         """Fewest values per pair that a training step can read and write; 0 where they have not been counted."""
         return 0
 
+    def undecayed(self) -> list[nn.Parameter]:
+        """Parameters that weight decay leaves alone; none in the published networks of graphs."""
+        return []
+
     def parameters_by_component(self) -> dict[str, int]:
         """Trainable parameters of each component; a model may choose other components."""
         return {name: count_parameters([part]) for name, part in self.named_children() if count_parameters([part])}

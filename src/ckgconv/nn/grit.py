@@ -67,6 +67,13 @@ class GRIT(GraphModel):
 
     def node_states(self, batch: GraphBatch) -> Tensor:
         """hᴸ [N, D]."""
+        h, e = self.stem(batch)
+        for block in self.blocks:
+            h, e = block(h, e, batch)
+        return h
+
+    def stem(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
+        """h⁰ [N, D] and e⁰ [P, D]."""
         with without_autocast(batch.degree):
             h = self.node_encoder(batch.node_features, batch.node_features.shape[0])
             h = h + self.node_position(self._node_part(batch.node_encoding))
@@ -74,9 +81,7 @@ class GRIT(GraphModel):
             if self.edge_encoder is not None:
                 edges = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
                 e = e.index_add(0, batch.edge_row, edges)
-        for block in self.blocks:
-            h, e = block(h, e, batch)
-        return h
+        return h, e
 
     @property
     def _node_channels(self) -> int:
@@ -133,15 +138,18 @@ class GRITBlock(nn.Module):
 
     def forward(self, h: Tensor, e: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         y, state = self.attention(h, e, batch.pairs)
+        h = self.node_states(h, y, batch)
+        # Also after the last attention, whose pair state nobody reads: the published running statistics move there too.
+        e = self.pair_norm(e + self.pair_projection(self._drop(state)), batch.pairs.row_weight)
+        return h, e if batch.pairs.row_weight is None else e * batch.pairs.row_weight.unsqueeze(-1)
+
+    def node_states(self, h: Tensor, y: Tensor, batch: GraphBatch) -> Tensor:
+        """h [N, D] after the block, from h before it and what the attention returned, y [N, D]."""
         y = self.projection(self.degree_scaler(self._drop(y), batch.degree))
         h = self.attention_norm(h + y, batch.node_weight)
         h = self.ffn_norm(h + self.ffn_out(self._drop(torch.relu(self.ffn_in(h)))), batch.node_weight)
-        # Also after the last attention, whose pair state nobody reads: the published running statistics move there too.
-        e = self.pair_norm(e + self.pair_projection(self._drop(state)), batch.pairs.row_weight)
-        if batch.node_weight is None or batch.pairs.row_weight is None:
-            return h, e
         # Norms ignore padding, so it could grow from block to block until 0 · ∞ is NaN.
-        return h * batch.node_weight.unsqueeze(-1), e * batch.pairs.row_weight.unsqueeze(-1)
+        return h if batch.node_weight is None else h * batch.node_weight.unsqueeze(-1)
 
     def reset_parameters(self) -> None:
         for module in self.children():

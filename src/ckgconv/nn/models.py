@@ -5,6 +5,7 @@ from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.graphormer import Graphormer
 from ckgconv.nn.grit import GRIT
+from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.nn.propagation import Propagation
 from ckgconv.recipe import ModelRecipe
@@ -13,6 +14,7 @@ from ckgconv.registry import Registry
 OURS: dict[str, type[GraphModel]] = {
     "ckgcn": CKGCN,
     "grit": GRIT,
+    "hybrid": Hybrid,
     "message_passing": MessagePassing,
     "propagation": Propagation,
     "graphormer": Graphormer,

@@ -21,8 +21,7 @@ from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
 from ckgconv.ops.all_reduce import several_processes
-from ckgconv.ops.batch_norm import weighted_batch_norm
-from ckgconv.ops.derivatives import assign
+from ckgconv.ops.batch_norm import tracking_batch_norm
 from ckgconv.ops.precision import HALVES, narrower, wide_dtype, widened
 
 NormName = Literal["batch", "layer", "none"]
@@ -82,9 +81,8 @@ class WeightedBatchNorm(nn.Module):
         if x.shape[0] == 0:
             return x.to(dtype)
         scale, shift = of_group(self.scale, group), of_group(self.shift, group)
-        y, mean, variance, total = weighted_batch_norm(x, row_weight, scale, shift, self.epsilon)
-        self._track(group, mean, variance, total)
-        return y.to(dtype)
+        running = self.running_mean[group], self.running_variance[group]
+        return tracking_batch_norm(x, row_weight, scale, shift, running, self.momentum, self.epsilon).to(dtype)
 
     def _matches_torch(self, x: Tensor, row_weight: Tensor | None) -> bool:
         """Whether torch's batch norm computes the same statistics of the batch, as exactly."""
@@ -95,15 +93,6 @@ class WeightedBatchNorm(nn.Module):
         mean, variance = self.running_mean[group], self.running_variance[group]
         scale, shift = widened(of_group(self.scale, group)), widened(of_group(self.shift, group))
         return F.batch_norm(x, mean, variance, scale, shift, self.training, self.momentum, self.epsilon)
-
-    @torch.no_grad()
-    def _track(self, group: int, mean: Tensor, variance: Tensor, total: Tensor) -> None:
-        """Running statistics move towards those of the batch."""
-        # In the dtype of the statistics: a product with booleans has torch's default dtype, and 0.1 its digits.
-        momentum = self.momentum * (total > 0).to(mean.dtype)
-        unbiased = variance * (total / (total - 1).clamp(min=1))
-        for running, found in ((self.running_mean[group], mean), (self.running_variance[group], unbiased)):
-            assign(running, torch.lerp(running, found, momentum))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """`to`, `half`, `bfloat16` and the like: running statistics stay in at least float32."""

@@ -64,6 +64,10 @@ class Propagation(GraphModel):
                 z = restart * h + (1 - restart) * convolve(self.channels, z, psi, batch.pairs)
         return z
 
+    def undecayed(self) -> list[nn.Parameter]:
+        """All but the first map: it alone has enough parameters to fit a few labels by heart."""
+        return [each for name, part in self.named_children() if name != "node_encoder" for each in part.parameters()]
+
 
 class WalkMixture(nn.Module):
     """L kernels, each channel of which is an average of walks: `Pairs` → L times ψ [P, C].

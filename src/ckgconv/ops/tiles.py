@@ -311,9 +311,16 @@ def kept(seed, rows, threshold, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     The backward pass recomputes it. One call of Philox yields eight entries, but they belong to other threads:
     exchanging them cost 23 instructions and four barriers per entry, the hash costs ten instructions.
     """
+    place = rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    return kept_at(seed, place, threshold)
+
+
+@triton.jit
+def kept_at(seed, place, threshold):
+    """Whether the entries of the given indices are kept."""
     key = scrambled(seed.to(tl.uint32))
     other = scrambled(key + 0x9E3779B9)
-    place = (rows[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]).to(tl.uint32)
+    place = place.to(tl.uint32)
     bits = (place // 2 + key) * 0x7FEB352D
     bits = (bits ^ (bits >> 15)) + other
     bits = (bits ^ (bits >> 16)) * 0x846CA68B

@@ -87,10 +87,9 @@ class ModelRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CKGCNRecipe(ModelRecipe):
-    """A CKGCN."""
+class KernelNetworkRecipe(ModelRecipe):
+    """What every network of CKGConv blocks has."""
 
-    kind: str = "ckgcn"
     blocks: Count
     kernel: KernelRecipe = KernelRecipe()
     dropout: float = 0.0
@@ -98,6 +97,24 @@ class CKGCNRecipe(ModelRecipe):
     degree_scaler: Literal["output", "coordinates", "none"] = "output"
     combine: Literal["sum", "concatenate"] = "sum"
     coordinate_scale: float = 0.1  # initial γ of the normalised coordinates
+
+
+@dataclass(frozen=True, kw_only=True)
+class CKGCNRecipe(KernelNetworkRecipe):
+    """A CKGCN."""
+
+    kind: str = "ckgcn"
+
+
+@dataclass(frozen=True, kw_only=True)
+class HybridRecipe(KernelNetworkRecipe):
+    """A network of convolution and attention; how they are mixed is told in `nn.hybrid`."""
+
+    kind: str = "hybrid"
+    mixing: Literal["turns", "parallel", "modulated"]
+    heads: Count = 8  # of attention: in turns and in parallel
+    head_channels: Count = 8  # of a query, a key and a value of one head
+    attention_dropout: float = 0.0  # on attention weights, or on the queries that modulate a kernel
 
 
 @dataclass(frozen=True, kw_only=True)

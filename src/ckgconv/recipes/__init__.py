@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import classics, gnn_plus, graphormer, graphs, grit, molecules, nodes, paper
+from ckgconv.recipes import classics, gnn_plus, graphormer, graphs, grit, hybrid, molecules, nodes, paper
 from ckgconv.recipes.values import from_json, to_json, with_value
 from ckgconv.registry import Registry
 
@@ -11,6 +11,7 @@ OURS: dict[str, Callable[[], Recipe]] = {
     **paper.MAIN_TABLE,
     "zinc-demo": molecules.zinc_demo,
     "large-sbm": nodes.large_sbm,
+    "cyclic-sbm": nodes.cyclic_sbm,
     "mutag": graphs.mutag,
     "nodes-homophilous": nodes.nodes_homophilous,
     "nodes-heterophilous": nodes.nodes_heterophilous,
@@ -26,6 +27,7 @@ OURS: dict[str, Callable[[], Recipe]] = {
     "cluster-grit": grit.cluster,
     "peptides-func-grit": grit.peptides_func,
     "peptides-struct-grit": grit.peptides_struct,
+    **hybrid.RECIPES,
     **classics.RECIPES,
     **gnn_plus.RECIPES,
     "zinc-graphormer": graphormer.zinc,

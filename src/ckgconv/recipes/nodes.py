@@ -112,7 +112,10 @@ def nodes_heterophilous() -> Recipe:
 
 
 def nodes_directed() -> Recipe:
-    """Classes of nodes of a directed graph, by walks against and along its edges; chameleon-directed."""
+    """Classes of nodes of a directed graph, by walks against and along its edges; chameleon-directed.
+
+    Chosen by the mean validation accuracy of splits 0 to 3 among a dozen settings: 0.469; directions ignored, 0.465.
+    """
     base = nodes_heterophilous()
     return replace(
         base,
@@ -120,18 +123,31 @@ def nodes_directed() -> Recipe:
         data=DataRecipe("chameleon-directed"),
         model=CKGCNRecipe(
             width=64,
-            blocks=2,
-            node=AttributeRecipe("linear", (2325,), normalise="rows", dropout=0.2),
+            blocks=3,
+            node=AttributeRecipe("linear", (2325,), dropout=0.9),
             edge=AttributeRecipe("none"),
-            head=HeadRecipe("pyramid", "none", layers=1, outputs=5),
-            kernel=KernelRecipe(blocks=0),
-            dropout=0.5,
+            head=HeadRecipe("pyramid", "none", layers=2, outputs=5),
+            kernel=KernelRecipe(blocks=1, dropout=0.3),
+            dropout=0.2,
             encoding="two_way_rrwp",
-            steps=2,
+            steps=1,
             support="sparse_global",
         ),
-        training=replace(base.training, loss="cross_entropy", metric="accuracy", epochs=100, weight_decay=0.1),
+        training=replace(
+            base.training,
+            loss="cross_entropy",
+            metric="accuracy",
+            learning_rate=1e-2,
+            weight_decay=1.0,
+        ),
     )
+
+
+def cyclic_sbm() -> Recipe:
+    """Finds the communities of a directed ring of them from a few labelled nodes: they differ by direction alone."""
+    base = large_sbm()
+    model = replace(base.model, encoding="two_way_rrwp", edge=AttributeRecipe("none"))
+    return replace(base, name="cyclic-sbm", data=DataRecipe("cyclic-sbm"), model=model)
 
 
 def for_graph(base: Recipe, graph: Any) -> Recipe:

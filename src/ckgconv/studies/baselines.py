@@ -18,6 +18,7 @@ from torch_geometric.nn import GATv2Conv, GCNConv, SAGEConv
 
 from ckgconv.data import PackedDataset
 from ckgconv.data.packed import SPLITS
+from ckgconv.recipe import Recipe
 from ckgconv.tasks.losses import LOSSES, mask_targets
 from ckgconv.tasks.metrics import Score, better
 
@@ -106,14 +107,15 @@ class Residual(nn.Module):
 
 
 def fit_baseline(
-    name: str, setting: Setting, data: PackedDataset, outputs: int, loss: str, metric: str, seed: int
+    name: str, setting: Setting, data: PackedDataset, task: Recipe, seed: int, device: str = "cpu"
 ) -> Fitted:
-    """Train a baseline on all nodes at once; rows of features are divided by their sums."""
+    """Train a baseline on all nodes at once, for the task of a recipe; rows of features are divided by their sums."""
+    outputs, loss, metric = task.model.head.outputs, task.training.loss, task.training.metric
     torch.manual_seed(seed)
     start = time.perf_counter()
-    graph = data.batch(torch.arange(1))
+    graph = data.batch(torch.arange(1)).to(device)
     graph.x = F.normalize(graph.x, p=1.0, dim=-1)
-    network = (Residual if setting.residual else Plain)(LAYERS[name], graph.x.shape[1], outputs, setting)
+    network = (Residual if setting.residual else Plain)(LAYERS[name], graph.x.shape[1], outputs, setting).to(device)
     optimizer = torch.optim.Adam(network.parameters(), setting.learning_rate, weight_decay=setting.weight_decay)
     best: tuple[float, float, int] | None = None
     for epoch in range(setting.epochs):

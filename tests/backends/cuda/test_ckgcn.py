@@ -15,7 +15,7 @@ from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import source_of
 from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.step import Part, evaluation_step, training_step
-from ckgconv.nn import CKGCN
+from ckgconv.nn.models import build_model
 from ckgconv.recipes import recipe, with_value
 
 pytestmark = needs_triton
@@ -31,6 +31,11 @@ CASES = [
     ("mnist", ()),
     ("cluster", ()),
     ("peptides-func", ()),
+    # Networks whose parts have fused passes, in an order of their own.
+    ("zinc-hybrid-turns", ("model.attention_dropout=0",)),
+    ("zinc-hybrid-parallel", ("model.attention_dropout=0", "model.support=2")),
+    ("zinc-hybrid-modulated", ("model.attention_dropout=0",)),
+    ("zinc-hybrid-modulated", ("model.attention_dropout=0", "model.support=sparse_global")),
 ]
 
 
@@ -41,7 +46,7 @@ def learner_of(name, settings, data, precision):
     for setting in (*small, *dry, *settings):
         chosen = with_value(chosen, setting)
     torch.manual_seed(3)
-    model = CKGCN.from_recipe(chosen).double()
+    model = build_model(chosen.model).double()
     # Both start from the same weights.
     return make_learner(make_fabric(DEVICE, precision), model if precision == "64" else model.float(), data, chosen)
 

@@ -3,16 +3,19 @@
 from torch import nn
 
 from ckgconv.backends.cuda.ckgcn import FusedCKGCN
+from ckgconv.backends.cuda.grit import FusedGRIT
 from ckgconv.backends.cuda.head.modules import FusedPyramidHead
 from ckgconv.backends.cuda.kernel import FusedKernel
 from ckgconv.backends.cuda.stem.modules import FusedNodeStem, FusedPairStem
 from ckgconv.nn.ckgcn import CKGCN
+from ckgconv.nn.grit import GRIT
 from ckgconv.nn.head import PyramidHead
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.stem import NodeStem, PairStem
 
 PASSES: dict[type[nn.Module], type[nn.Module]] = {
     CKGCN: FusedCKGCN,
+    GRIT: FusedGRIT,
     Kernel: FusedKernel,
     NodeStem: FusedNodeStem,
     PairStem: FusedPairStem,

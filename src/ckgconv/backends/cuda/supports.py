@@ -15,6 +15,7 @@ from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.coordinates import RandomWalkEncoder
+from ckgconv.nn.grit import GRIT
 from ckgconv.nn.head import PyramidHead
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
@@ -24,6 +25,8 @@ from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.dispatch import fits
 
 Reason = str | None
+WIDEST_ATTENTION = 64
+HIGHEST_SCORE = 40.0  # e⁴⁰ ten thousand times over is still a float32
 
 
 def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
@@ -34,6 +37,8 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
         return machine
     if isinstance(model, CKGCN) and not type(model).__module__.startswith("ckgconv."):
         return f"{type(model).__name__} is a class of your own: its parts are fused, not the order of their launches."
+    if isinstance(model, GRIT):
+        return _attention_reason_of(model)
     if not isinstance(model, CKGCN):
         return f"There are no fused passes for {type(model).__name__}: it runs as it is written."
     if model.dtype != torch.float32:
@@ -103,6 +108,17 @@ def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs, degre
     return _tensor_reason(h, pairs.num_pairs, h.shape[1])
 
 
+def attention_reason(model: GRIT, pairs: Pairs, degree: Tensor) -> Reason:
+    """Why the blocks of a GRIT do not run by the attention pass."""
+    if model.dtype != torch.float32:
+        return _dtype_reason(next(model.parameters()))
+    if torch.is_grad_enabled() and not model.training:
+        return "Gradients are asked for in evaluation mode."
+    if pairs.filled is None and pairs.row_weight is not None:
+        return "Pairs count with weights of their own."
+    return _attention_reason_of(model) or _tensor_reason(degree, pairs.num_pairs, model.recipe.width)
+
+
 def reads_fixed_walks(stem: PairStem) -> bool:
     """Whether the input of the first norm of a pair stem depends on no parameter."""
     return isinstance(stem.encoder, RandomWalkEncoder) and stem.encoder.injection is None
@@ -113,12 +129,25 @@ def sums_in_fixed_order(model: nn.Module) -> bool:
 
     Runs then repeat bit for bit without torch's deterministic algorithms.
     """
+    if isinstance(model, GRIT):
+        return _attention_reason_of(model) is None
     if not isinstance(model, CKGCN) or not isinstance(model.kernel, Kernel):
         return False
     norms = [model.kernel.norm, *(block.ffn_norm for block in model.blocks)]
     constraints = ("none",) if model.encoding.support == "sparse_global" else ("none", "softmax")
     narrow = fits(model.node_stem.norm.scale, 1, model.recipe.width)
     return narrow and model.kernel.constraint in constraints and all(isinstance(n, WeightedBatchNorm) for n in norms)
+
+
+def _attention_reason_of(model: GRIT) -> Reason:
+    if model.recipe.width > WIDEST_ATTENTION:
+        return (
+            f"The network has width {model.recipe.width}: gradients of three matrices wider than {WIDEST_ATTENTION} do "
+            f"not fit into the registers of the attention pass."
+        )
+    if model.recipe.clamp > HIGHEST_SCORE:
+        return f"Scores are clamped to ±{model.recipe.clamp}: without a shift their exponentials are not finite."
+    return None
 
 
 def _norm_reason(model: CKGCN) -> Reason:

@@ -1,6 +1,7 @@
-"""Weighted batch normalisation; `naive` is the specification of `analytic`."""
+"""Weighted batch normalisation; `naive` is the specification of `analytic`, and this of `triton`."""
 
 from ckgconv.ops.batch_norm.analytic import weighted_batch_norm
 from ckgconv.ops.batch_norm.naive import affine
+from ckgconv.ops.batch_norm.tracking import tracking_batch_norm
 
-__all__ = ["affine", "weighted_batch_norm"]
+__all__ = ["affine", "tracking_batch_norm", "weighted_batch_norm"]

@@ -51,7 +51,7 @@ class WeightedStandardisation(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, row_weight, scale, shift, mean, root, total_weight = ctx.saved_tensors
         if differentiated(gradient):
-            return _differentiable_backward(ctx, gradient, x, row_weight, scale, shift)
+            return differentiable_backward(ctx, gradient, x, row_weight, scale, shift)
         standard = (x - mean.unsqueeze(-2)) * root.unsqueeze(-2)
         gradient_shift = gradient.sum(-2)
         gradient_scale = (gradient * standard).sum(-2)
@@ -63,7 +63,7 @@ class WeightedStandardisation(torch.autograd.Function):
         return gradient_x, None, gradient_scale, gradient_shift, None
 
 
-def _differentiable_backward(
+def differentiable_backward(
     ctx: Any, gradient: Tensor, x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor
 ) -> tuple[Tensor | None, ...]:
     """The same gradients, of `naive`."""
