@@ -3,13 +3,16 @@
 Covers `ckgconv.recipes.classics` and `ckgconv.recipes.gnn_plus`.
 """
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 from ckgconv import recipe
 from ckgconv.nn.models import build_model
+from ckgconv.recipes import classics, gnn_plus
 from ckgconv.recipes.classics import GATV2_HEADS, GPS, SHAPES
 from ckgconv.recipes.gnn_plus import PUBLISHED
 
@@ -74,6 +77,20 @@ def test_every_data_set_has_every_classic():
 @pytest.mark.parametrize("name", TESTS)
 def test_printed_figures(name):
     assert recipe(name).paper_test[0] == TESTS[name]
+
+
+def test_the_page_of_models_counts_as_we_do():
+    page = Path(__file__).parents[1] / "docs" / "models.md"
+    row = re.compile(r"^\| `(zinc[\w-]*)`[^|]*\| (\d+) × (\d+) \| ([\d,]+) \|.*\| ([\d.]*)[^|]*\|$", re.MULTILINE)
+    rows = row.findall(page.read_text(encoding="utf-8"))
+    listed = {name for name, *_ in rows}
+    made = {*classics.RECIPES, *gnn_plus.RECIPES, "zinc", "zinc-grit", "zinc-graphormer"}
+    assert {name for name in made if name.startswith("zinc")} <= listed
+    for name, blocks, width, count, published in rows:
+        model, figure = recipe(name).model, recipe(name).paper_test
+        assert (model.blocks, model.width) == (int(blocks), int(width)), name
+        assert parameters(model) == int(count.replace(",", "")), name
+        assert not figure or figure[0] == float(published), name
 
 
 def test_gps_reads_rwse_of_20_steps():

@@ -178,6 +178,8 @@ class Handed:
 
 for _structure in (PackedGraphs, Coordinates, Pairs, GraphBatch):
     torch.export.register_dataclass(_structure, serialized_type_name=f"ckgconv.{_structure.__name__}")
+    # A saved program holds its example, and torch reads only classes that it knows to be harmless.
+    torch.serialization.add_safe_globals([_structure])
 
 
 def pack(

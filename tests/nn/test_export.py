@@ -1,6 +1,7 @@
 """A layer with encoded graphs is one program: compiled without a break, exported with free sizes."""
 
 import copy
+import io
 
 import pytest
 import torch
@@ -77,7 +78,10 @@ def test_exported(options):
 @pytest.mark.parametrize("options", [{}, {"support": "sparse_global", "steps": 2}, {"support": 2}], ids=str)
 def test_exported_with_free_sizes(options):
     conv = layer(options, edge_dim=None)
-    program = export_layer(conv, X, EDGES, conv.encode(EDGES, num_nodes=7))
+    file = io.BytesIO()
+    torch.export.save(export_layer(conv, X, EDGES, conv.encode(EDGES, num_nodes=7)), file)
+    file.seek(0)
+    program = torch.export.load(file)
     assert conv.training
     conv.eval()
     other, x = random_edges(11, 14, 0), torch.randn(11, 4)

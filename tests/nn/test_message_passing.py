@@ -165,6 +165,7 @@ def test_gcn_equals_that_of_pyg():
         ("gine", {"encoding_channels": 8}, r"leaves none of model.width = 8 to the attributes"),
         ("gine", {"encoding_channels": 3, "node_steps": 0}, r"the encoding has no node part: set model.node_steps"),
         ("gcn", {"edge": AttributeRecipe("constant")}, r"a GCN reads no edge attributes.*choose layer 'gcn_edges'"),
+        ("gine", {"attention_dropout": 0.5}, r"attention_dropout is 0.5, but there is no attention"),
         ("gine", {"dropout": 1.5}, r"dropout is 1.5: give a probability"),
         ("gine", {**GPS, "attention_dropout": -1.0}, r"attention_dropout is -1"),
     ],

@@ -185,8 +185,8 @@ def _report(run: Run, console: Console) -> None:
         if value is not None:
             console.print(f"always the {guess}: test {metric} {value:.4f}")
     if run.recipe.paper_test:
-        mean, spread = run.recipe.paper_test
-        console.print(f"paper, its full recipe: test {metric} {mean:.4f} ± {spread:.4f}")
+        published = " ± ".join(f"{value:.4f}" for value in run.recipe.paper_test)
+        console.print(f"paper, its full recipe: test {metric} {published}")
     console.print(f"validation {metric} by epoch: {sparkline([entry.val for entry in run.record.epochs])}")
     console.print(f"run: {run.folder}   curve: {run.folder}/curve.png")
 

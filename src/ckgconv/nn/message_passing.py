@@ -100,6 +100,11 @@ class MessagePassing(GraphModel):
         if recipe.attention_heads:
             check_stored(recipe.support)
         require(
+            recipe.attention_heads > 0 or recipe.attention_dropout == 0,
+            f"model.attention_dropout is {recipe.attention_dropout}, but there is no attention: set it to 0, or set "
+            f"model.attention_heads.",
+        )
+        require(
             recipe.encoding_channels < recipe.width,
             f"model.encoding_channels is {recipe.encoding_channels}, which leaves none of model.width = {recipe.width} "
             f"to the attributes: choose a smaller number, or 0 to add the encoding to them.",

@@ -63,6 +63,7 @@ class EncodedGraphs:
 
 
 torch.export.register_dataclass(EncodedGraphs, serialized_type_name="ckgconv.EncodedGraphs")
+torch.serialization.add_safe_globals([EncodedGraphs])
 
 
 def encoded_graphs(

@@ -212,5 +212,5 @@ class Recipe:
     data: DataRecipe
     model: ModelRecipe
     training: TrainingRecipe
-    paper_test: tuple[float, ...] = ()  # published test metric of this model on this data set: mean, s.d.
+    paper_test: tuple[float, ...] = ()  # published test metric of this model on this data: mean, and s.d. where printed
     given: tuple[str, ...] = ()  # parts given in Python in place of those named here: "model", "loss", …

@@ -8,13 +8,7 @@ from ckgconv.recipes.values import from_json, to_json, with_value
 from ckgconv.registry import Registry
 
 OURS: dict[str, Callable[[], Recipe]] = {
-    "zinc": paper.zinc,
-    "mnist": paper.mnist,
-    "cifar10": paper.cifar10,
-    "pattern": paper.pattern,
-    "cluster": paper.cluster,
-    "peptides-func": paper.peptides_func,
-    "peptides-struct": paper.peptides_struct,
+    **paper.MAIN_TABLE,
     "zinc-demo": molecules.zinc_demo,
     "large-sbm": nodes.large_sbm,
     "cyclic-sbm": nodes.cyclic_sbm,

@@ -23,15 +23,6 @@ from functools import partial
 from ckgconv.recipe import AttributeRecipe, MessagePassingRecipe, Recipe
 from ckgconv.recipes import paper
 
-PAPER: dict[str, Callable[[], Recipe]] = {
-    "zinc": paper.zinc,
-    "mnist": paper.mnist,
-    "cifar10": paper.cifar10,
-    "pattern": paper.pattern,
-    "cluster": paper.cluster,
-    "peptides-func": paper.peptides_func,
-    "peptides-struct": paper.peptides_struct,
-}
 # The cheapest encoding: edges as the pairs of one hop, and the return probabilities of `node_steps` steps.
 EDGES = {"encoding": "spd", "steps": 1, "support": 1}
 NO_EDGES = AttributeRecipe("none")
@@ -145,7 +136,7 @@ def message_passing(base: Recipe, name: str, **values: object) -> Recipe:
 
 def classic(data: str, layer: str) -> Recipe:
     """One of the first five layers, with neither encoding nor feed-forward network."""
-    base, shape = PAPER[data](), SHAPES[data][layer]
+    base, shape = paper.MAIN_TABLE[data](), SHAPES[data][layer]
     return message_passing(
         base,
         layer,
@@ -168,7 +159,7 @@ def gatedgcn_laplacian() -> Recipe:
 def gps(data: str) -> Recipe:
     """GPS: a layer and attention over all nodes next to each other, RWSE-20 as the diagonal of RRWP."""
     shape = GPS[data]
-    base = PAPER[data]()
+    base = paper.MAIN_TABLE[data]()
     if data == "zinc":  # the vocabulary of its publication
         base = replace(base, model=replace(base.model, node=AttributeRecipe("types", (28,))))
     return message_passing(

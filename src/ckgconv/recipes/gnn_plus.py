@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ckgconv.recipe import HeadRecipe, Recipe
-from ckgconv.recipes.classics import PAPER, message_passing
+from ckgconv.recipes import paper
+from ckgconv.recipes.classics import message_passing
 
 # Channels next to the attributes that hold RWSE.
 RWSE_CHANNELS = 28
@@ -74,7 +75,7 @@ PUBLISHED: dict[str, dict[str, Published]] = {
 
 def gnn_plus(data: str, layer: str) -> Recipe:
     """A row of the table on the data of a recipe of the paper."""
-    published, base = PUBLISHED[data][layer], PAPER[data]()
+    published, base = PUBLISHED[data][layer], paper.MAIN_TABLE[data]()
     made = message_passing(
         base,
         f"{layer}-plus",

@@ -3,6 +3,7 @@
 Where the printed table differs from the released configuration, a variant `…_printed` carries the printed values.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, DataRecipe, HeadRecipe, KernelRecipe, Recipe, TrainingRecipe
@@ -176,3 +177,15 @@ def peptides_struct() -> Recipe:
         ),
         training=TrainingRecipe("l1", "mae", epochs=200, warmup_epochs=5, batch_size=16, weight_decay=0.0),
     )
+
+
+# The data sets of the paper's main table.
+MAIN_TABLE: dict[str, Callable[[], Recipe]] = {
+    "zinc": zinc,
+    "mnist": mnist,
+    "cifar10": cifar10,
+    "pattern": pattern,
+    "cluster": cluster,
+    "peptides-func": peptides_func,
+    "peptides-struct": peptides_struct,
+}
