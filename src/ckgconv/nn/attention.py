@@ -14,6 +14,7 @@ from ckgconv.checks import check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.convolution import sender_lists, sender_order
 from ckgconv.nn.degree import root
+from ckgconv.nn.linear import Linear
 from ckgconv.ops.convolution import Orders, scaled_convolution
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import pool, spread
@@ -44,10 +45,10 @@ class PairAttention(nn.Module):
         self.channels = width // heads
         self.clamp = clamp
         self.dropout = dropout
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width, bias=False)
-        self.value = nn.Linear(width, width, bias=False)
-        self.pair = nn.Linear(width, 2 * width)  # W and U of each head, one after the other
+        self.query = Linear(width, width)
+        self.key = Linear(width, width, bias=False)
+        self.value = Linear(width, width, bias=False)
+        self.pair = Linear(width, 2 * width)  # W and U of each head, one after the other
         self.score = nn.Parameter(torch.empty(heads, self.channels))
         self.mix = nn.Parameter(torch.empty(heads, self.channels, self.channels))
         self.reset_parameters()

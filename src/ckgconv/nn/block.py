@@ -11,6 +11,7 @@ from ckgconv.graphs import Pairs
 from ckgconv.nn.convolution import KernelConvolution
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.kernel import KernelValues
+from ckgconv.nn.linear import Linear
 from ckgconv.nn.norm import NormName, make_norm
 from ckgconv.ops.dropout import dropout
 
@@ -41,8 +42,8 @@ class CKGConvBlock(nn.Module):
         self.dropout = dropout
         self.convolution = convolution
         self.convolution_norm = make_norm(norm, width)
-        self.ffn_in = nn.Linear(width, ffn_ratio * width)
-        self.ffn_out = nn.Linear(ffn_ratio * width, width)
+        self.ffn_in = Linear(width, ffn_ratio * width)
+        self.ffn_out = Linear(ffn_ratio * width, width)
         self.ffn_norm = make_norm(norm, width)
         self.reset_parameters()
 

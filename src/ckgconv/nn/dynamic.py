@@ -21,6 +21,7 @@ from ckgconv.graphs import Pairs
 from ckgconv.nn.channels import Channels, Depthwise, MultiHead
 from ckgconv.nn.convolution import KernelConvolution, convolve, sender_order
 from ckgconv.nn.kernel import KernelValues
+from ckgconv.nn.linear import Linear
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import spread
 from ckgconv.ops.rows import gather_rows
@@ -42,8 +43,8 @@ class AttentionHeads(MultiHead):
         check_probability("attention_dropout", dropout)
         self.dropout = dropout
         self.head_channels = head_channels
-        self.query = nn.Linear(width, self.convolved)
-        self.key = nn.Linear(width, self.convolved, bias=False)  # a bias adds the same to all scores of a receiver
+        self.query = Linear(width, self.convolved)
+        self.key = Linear(width, self.convolved, bias=False)  # a bias adds the same to all scores of a receiver
 
     def reset_parameters(self) -> None:
         for linear in (self.query, self.key, self.value):
@@ -114,8 +115,8 @@ class Gates(Depthwise):
         super().__init__(width)
         check_probability("attention_dropout", dropout)
         self.dropout = dropout
-        self.query = nn.Linear(width, width)
-        self.key = nn.Linear(width, width)
+        self.query = Linear(width, width)
+        self.key = Linear(width, width)
 
     def reset_parameters(self) -> None:
         """Gates are open at first, 1 + 0 · k."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ckgconv.graphs import GraphBatch
+from ckgconv.nn.linear import Linear
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.dropout import dropout
 
@@ -24,11 +25,11 @@ class GatedGCNLayer(nn.Module):
         super().__init__()
         self.dropout = dropout
         self.residual = residual
-        self.own = nn.Linear(width, width)
-        self.message = nn.Linear(width, width)
-        self.edge = nn.Linear(width, width)
-        self.sender = nn.Linear(width, width)
-        self.receiver = nn.Linear(width, width)
+        self.own = Linear(width, width)
+        self.message = Linear(width, width)
+        self.edge = Linear(width, width)
+        self.sender = Linear(width, width)
+        self.receiver = Linear(width, width)
         self.edge_norm = WeightedBatchNorm(width)
 
     def forward(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:

@@ -25,6 +25,7 @@ from ckgconv.nn.coordinates import coordinate_encoder
 from ckgconv.nn.degree import DegreeScaler
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.head import make_relu_head
+from ckgconv.nn.linear import Linear
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.precision import without_autocast
@@ -57,7 +58,7 @@ class GRIT(GraphModel):
             "GRIT keeps a state on every pair, so no zero row can stand for the pairs of a sparse global support: "
             "choose support 'global' or a number of hops.",
         )
-        self.node_position = nn.Linear(self._node_channels, recipe.width, bias=False)
+        self.node_position = Linear(self._node_channels, recipe.width, bias=False)
         self.pair_position = PairPositions(self.encoding, recipe.width)
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             GRITBlock(recipe) for _ in range(recipe.blocks)
@@ -99,7 +100,7 @@ class PairPositions(nn.Module):
         super().__init__()
         embeds = encoding.coordinate.reading in ("table", "gaussian")
         self.encoder = coordinate_encoder(encoding, width, 1.0, False) if embeds else None
-        self.projection = None if embeds else nn.Linear(encoding.channels, width, bias=False)
+        self.projection = None if embeds else Linear(encoding.channels, width, bias=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -128,12 +129,12 @@ class GRITBlock(nn.Module):
         self.dropout = recipe.dropout
         self.attention = PairAttention(width, recipe.heads, recipe.clamp, recipe.attention_dropout)
         self.degree_scaler = LogDegreeScaler(width)
-        self.projection = nn.Linear(width, width)
+        self.projection = Linear(width, width)
         self.attention_norm = WeightedBatchNorm(width)
-        self.ffn_in = nn.Linear(width, 2 * width)
-        self.ffn_out = nn.Linear(2 * width, width)
+        self.ffn_in = Linear(width, 2 * width)
+        self.ffn_out = Linear(2 * width, width)
         self.ffn_norm = WeightedBatchNorm(width)
-        self.pair_projection = nn.Linear(width, width)
+        self.pair_projection = Linear(width, width)
         self.pair_norm = WeightedBatchNorm(width)
 
     def forward(self, h: Tensor, e: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:

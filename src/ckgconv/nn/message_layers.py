@@ -19,6 +19,7 @@ from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, PNAConv
 from ckgconv.checks import require
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.gated_gcn import GatedGCNLayer
+from ckgconv.nn.linear import Linear
 from ckgconv.recipe import MessagePassingRecipe
 
 # PNA scales by log(d + 1) over its mean. The mean is that of molecules, degrees 1 to 3, whatever the data: another one
@@ -46,7 +47,7 @@ class GCNEdgesLayer(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(width, width, bias=False)
+        self.linear = Linear(width, width, bias=False)
         self.shift = nn.Parameter(torch.zeros(width))
 
     def reset_parameters(self) -> None:
@@ -64,7 +65,7 @@ class GINELayer(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.layer = GINEConv(nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, width)))
+        self.layer = GINEConv(nn.Sequential(Linear(width, width), nn.ReLU(), Linear(width, width)))
 
     def forward(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         return self.layer(h, batch.edge_index, edges), edges

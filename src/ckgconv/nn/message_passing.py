@@ -28,6 +28,7 @@ from ckgconv.graphs import GraphBatch
 from ckgconv.nn.encoders import attribute_encoder
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.head import make_head, make_relu_head
+from ckgconv.nn.linear import Linear
 from ckgconv.nn.message_layers import make_layer
 from ckgconv.nn.node_attention import NodeAttention, check_stored
 from ckgconv.nn.norm import WeightedBatchNorm, make_norm
@@ -60,7 +61,7 @@ class MessagePassing(GraphModel):
         if own:
             self.node_encoder = attribute_encoder(recipe.node, recipe.width - own)  # type: ignore[assignment]
         self.position_norm = WeightedBatchNorm(channels) if channels else None
-        self.position = nn.Linear(channels, own or recipe.width) if channels else None
+        self.position = Linear(channels, own or recipe.width) if channels else None
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             MessagePassingBlock(recipe) for _ in range(recipe.blocks)
         )
@@ -137,7 +138,7 @@ class MessagePassingBlock(nn.Module):
         self.sum_norm = make_norm(recipe.norm, width) if recipe.ffn or heads else None
         self.attention = NodeAttention(width, heads, recipe.attention_dropout) if heads else None
         self.attention_norm = make_norm(recipe.norm, width) if heads else None
-        self.ffn = nn.ModuleList([nn.Linear(width, 2 * width), nn.Linear(2 * width, width)]) if recipe.ffn else None
+        self.ffn = nn.ModuleList([Linear(width, 2 * width), Linear(2 * width, width)]) if recipe.ffn else None
         self.ffn_norm = make_norm(recipe.norm, width) if recipe.ffn else None
 
     def forward(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:

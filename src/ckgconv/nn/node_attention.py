@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ckgconv.checks import check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.convolution import sender_lists, sender_order
+from ckgconv.nn.linear import Linear
 from ckgconv.ops.convolution import Orders, scaled_convolution
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import spread
@@ -40,8 +41,8 @@ class NodeAttention(nn.Module):
         self.heads = heads
         self.channels = width // heads
         self.dropout = dropout
-        self.project = nn.Linear(width, 3 * width)
-        self.output = nn.Linear(width, width)
+        self.project = Linear(width, 3 * width)
+        self.output = Linear(width, width)
 
     def forward(self, h: Tensor, pairs: Pairs, bias: Tensor | None = None) -> Tensor:
         query, key, value = self.project(h).chunk(3, dim=-1)

@@ -5,6 +5,7 @@ from torch import nn
 from ckgconv.backends.cuda.ckgcn import FusedCKGCN
 from ckgconv.backends.cuda.grit import FusedGRIT
 from ckgconv.backends.cuda.head.modules import FusedPyramidHead
+from ckgconv.backends.cuda.hybrid import FusedHybrid
 from ckgconv.backends.cuda.kernel import FusedKernel
 from ckgconv.backends.cuda.message_passing import (
     FusedGatedGCNLayer,
@@ -17,6 +18,7 @@ from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.gated_gcn import GatedGCNLayer
 from ckgconv.nn.grit import GRIT
 from ckgconv.nn.head import PyramidHead
+from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.message_layers import GCNEdgesLayer, GINELayer
 from ckgconv.nn.message_passing import MessagePassing
@@ -28,6 +30,7 @@ PASSES: dict[type[nn.Module], type[nn.Module]] = {
     GCNEdgesLayer: FusedGCNEdgesLayer,
     GINELayer: FusedGINELayer,
     GatedGCNLayer: FusedGatedGCNLayer,
+    Hybrid: FusedHybrid,
     Kernel: FusedKernel,
     MessagePassing: FusedMessagePassing,
     NodeStem: FusedNodeStem,

@@ -17,7 +17,9 @@ from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.coordinates import RandomWalkEncoder
 from ckgconv.nn.grit import GRIT
 from ckgconv.nn.head import PyramidHead
+from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.kernel import Kernel
+from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Mix, PairStem
 from ckgconv.ops import dispatch
@@ -40,7 +42,7 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
     if isinstance(model, GRIT):
         return _attention_reason_of(model)
     if not isinstance(model, CKGCN):
-        return f"There are no fused passes for {type(model).__name__}: it runs as it is written."
+        return f"Not every part of {type(model).__name__} has a fused pass: the others run as they are written."
     if model.dtype != torch.float32:
         return _dtype_reason(next(model.parameters()))
     like = torch.empty(0, device=device)
@@ -131,6 +133,10 @@ def sums_in_fixed_order(model: nn.Module) -> bool:
     """
     if isinstance(model, GRIT):
         return _attention_reason_of(model) is None
+    if isinstance(model, MessagePassing):
+        return model.recipe.layer in ("gine", "gcn_edges", "gatedgcn")
+    if isinstance(model, Hybrid):
+        return model.recipe.kernel.constraint == "none" and model.recipe.support != "sparse_global"
     if not isinstance(model, CKGCN) or not isinstance(model.kernel, Kernel):
         return False
     norms = [model.kernel.norm, *(block.ffn_norm for block in model.blocks)]

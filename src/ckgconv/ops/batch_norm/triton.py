@@ -20,7 +20,7 @@ from ckgconv.ops.derivatives import differentiated
 from ckgconv.ops.tiles import TINY, merge_tile, no_moments, track, write_moments
 
 CHANNELS = 8  # of a program: 32 bytes of each row
-ROWS = 256  # of a tile
+ROWS, FEW_ROWS = 1024, 256  # of a tile: as many as there are, where registers hold them
 
 
 def tracking_batch_norm(
@@ -57,7 +57,7 @@ class TrackingBatchNorm(torch.autograd.Function):
         moments = torch.empty(3, width, dtype=torch.float32, device=x.device)
         standardise[grid(width)](
             x, row_weight, scale, shift, running_mean, running_variance, moments, y, rows, momentum, epsilon,
-            **constants(width, row_weight),
+            **constants(x, row_weight),
         )  # fmt: skip
         ctx.save_for_backward(x, row_weight, scale, shift, moments)
         ctx.epsilon = epsilon
@@ -74,7 +74,7 @@ class TrackingBatchNorm(torch.autograd.Function):
         gradient_scale, gradient_shift = moments.new_empty(2, *scale.shape)
         standardise_backward[grid(width)](
             gradient, x, row_weight, scale, moments, gradient_x, gradient_scale, gradient_shift, rows, ctx.epsilon,
-            **constants(width, row_weight),
+            **constants(x, row_weight),
         )  # fmt: skip
         return gradient_x, None, gradient_scale, gradient_shift, None, None, None, None
 
@@ -83,9 +83,10 @@ def grid(width: int) -> tuple[int]:
     return (-(-width // CHANNELS),)
 
 
-def constants(width: int, row_weight: Tensor | None) -> dict[str, Any]:
+def constants(x: Tensor, row_weight: Tensor | None) -> dict[str, Any]:
     """What both directions are compiled for."""
-    return {"D": width, "WEIGHTED": row_weight is not None, "BLOCK_R": ROWS, "BLOCK_D": CHANNELS, "num_warps": 4}
+    tile = {"BLOCK_R": ROWS, "num_warps": 8} if x.shape[0] > FEW_ROWS else {"BLOCK_R": FEW_ROWS, "num_warps": 4}
+    return {"D": x.shape[1], "WEIGHTED": row_weight is not None, "BLOCK_D": CHANNELS, **tile}
 
 
 @triton.jit
