@@ -43,7 +43,7 @@ class FusedMessagePassing(MessagePassing):
         values = {field.name: getattr(batch, field.name) for field in fields(batch)}
         values["pairs"] = sorted_by_sender(batch.pairs) if self.recipe.attention_heads else batch.pairs
         with without_autocast(batch.degree):
-            links = launch.links_of(batch.edge_index, batch.degree.shape[0])
+            links = launch.links_of(batch.edge_index, batch.degree.shape[0], batch.node_filled)
             return super().node_states(LinkedBatch(**values, links=links))
 
 

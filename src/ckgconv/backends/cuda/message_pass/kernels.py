@@ -15,6 +15,13 @@ import triton.language as tl
 
 
 @triton.jit
+def own_edges(pointer, filled, node):
+    """First and last place of the edges of a node; none of a node of padding, which owns all padding edges."""
+    begin, end = tl.load(pointer + node), tl.load(pointer + node + 1)
+    return begin, tl.where(node < tl.load(filled), end, begin)
+
+
+@triton.jit
 def read_edges(order, start, end, other_ends, BLOCK_R: tl.constexpr):
     """Edges from place `start` of an order on, whether they exist, and the node at their other end."""
     place = start + tl.arange(0, BLOCK_R)
@@ -38,10 +45,12 @@ def write(x, row, real, columns, values, D: tl.constexpr):
 
 
 @triton.jit
-def rectified_sum(h, e, pointer, order, sender, y, D: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_D: tl.constexpr):
+def rectified_sum(
+    h, e, pointer, order, filled, sender, y, D: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_D: tl.constexpr
+):
     """y of one receiver."""
     node = tl.program_id(0)
-    begin, end = tl.load(pointer + node), tl.load(pointer + node + 1)
+    begin, end = own_edges(pointer, filled, node)
     columns = tl.arange(0, BLOCK_D)
     total = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     for start in range(begin, end, BLOCK_R):
@@ -52,11 +61,11 @@ def rectified_sum(h, e, pointer, order, sender, y, D: tl.constexpr, BLOCK_R: tl.
 
 @triton.jit
 def rectified_backward(
-    h, e, g, pointer, order, receiver, gh, ge, D: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_D: tl.constexpr
+    h, e, g, pointer, order, filled, receiver, gh, ge, D: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_D: tl.constexpr
 ):
     """∂h of one sender and ∂e of its edges."""
     node = tl.program_id(0)
-    begin, end = tl.load(pointer + node), tl.load(pointer + node + 1)
+    begin, end = own_edges(pointer, filled, node)
     columns = tl.arange(0, BLOCK_D)
     own = tl.load(h + node * D + columns, mask=columns < D, other=0.0).to(tl.float32)
     total = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
@@ -71,12 +80,12 @@ def rectified_backward(
 
 @triton.jit
 def gated_sum(
-    c, d, r, b, pointer, order, sender, state, y, total, epsilon, D: tl.constexpr, BLOCK_R: tl.constexpr,
+    c, d, r, b, pointer, order, filled, sender, state, y, total, epsilon, D: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """y and Σσ + ε of one receiver, and s of its edges."""
     node = tl.program_id(0)
-    begin, end = tl.load(pointer + node), tl.load(pointer + node + 1)
+    begin, end = own_edges(pointer, filled, node)
     columns = tl.arange(0, BLOCK_D)
     own = tl.load(r + node * D + columns, mask=columns < D, other=0.0).to(tl.float32)
     summed = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
@@ -95,12 +104,12 @@ def gated_sum(
 
 @triton.jit
 def gated_receiver_backward(
-    state, b, y, total, g, g_state, pointer, order, sender, gs, gr, D: tl.constexpr, BLOCK_R: tl.constexpr,
+    state, b, y, total, g, g_state, pointer, order, filled, sender, gs, gr, D: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """∂s of the edges of one receiver, and ∂r, their sum."""
     node = tl.program_id(0)
-    begin, end = tl.load(pointer + node), tl.load(pointer + node + 1)
+    begin, end = own_edges(pointer, filled, node)
     columns = tl.arange(0, BLOCK_D)
     cell, inside = node * D + columns, columns < D
     own = tl.load(y + cell, mask=inside, other=0.0)
@@ -120,12 +129,12 @@ def gated_receiver_backward(
 
 @triton.jit
 def gated_sender_backward(
-    state, total, g, gs, pointer, order, receiver, gd, gb, D: tl.constexpr, BLOCK_R: tl.constexpr,
+    state, total, g, gs, pointer, order, filled, receiver, gd, gb, D: tl.constexpr, BLOCK_R: tl.constexpr,
     BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """∂d and ∂b of one sender."""
     node = tl.program_id(0)
-    begin, end = tl.load(pointer + node), tl.load(pointer + node + 1)
+    begin, end = own_edges(pointer, filled, node)
     columns = tl.arange(0, BLOCK_D)
     at_d = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)
     at_b = tl.zeros([BLOCK_R, BLOCK_D], tl.float32)

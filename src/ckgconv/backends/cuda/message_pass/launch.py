@@ -29,12 +29,14 @@ class Links(NamedTuple):
     receiver: Tensor  # [E]
     by_sender: Order
     by_receiver: Order
+    filled: Tensor  # [1] nodes from there on are padding, whose edges carry nothing
 
 
-def links_of(edge_index: Tensor, nodes: int) -> Links:
-    """The edges [2, E], senders above receivers, in both orders."""
+def links_of(edge_index: Tensor, nodes: int, filled: Tensor | None) -> Links:
+    """The edges [2, E], senders above receivers, in both orders; all nodes are real where `filled` is None."""
     sender, receiver = edge_index
-    return Links(sender, receiver, order_of(sender, nodes), order_of(receiver, nodes))
+    filled = torch.full((1,), nodes, device=sender.device) if filled is None else filled
+    return Links(sender, receiver, order_of(sender, nodes), order_of(receiver, nodes), filled)
 
 
 def rectified_messages(h: Tensor, edges: Tensor, links: Links) -> Tensor:
@@ -62,7 +64,7 @@ class Rectified(torch.autograd.Function):
         h, edges, width = h.contiguous(), edges.contiguous(), h.shape[1]
         y = torch.empty(h.shape, dtype=torch.float32, device=h.device)
         if len(h):
-            rectified_sum[(len(h),)](h, edges, *links.by_receiver, links.sender, y, **constants(width))
+            rectified_sum[(len(h),)](h, edges, *links.by_receiver, links.filled, links.sender, y, **constants(width))
         ctx.save_for_backward(h, edges)
         ctx.links = links
         return y
@@ -72,10 +74,18 @@ class Rectified(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         h, edges = ctx.saved_tensors
         links, width = ctx.links, h.shape[1]
-        gh, ge = torch.empty_like(h), torch.empty_like(edges)
+        gh, ge = torch.empty_like(h), torch.zeros_like(edges)
         if len(h):
             rectified_backward[(len(h),)](
-                h, edges, gradient.contiguous(), *links.by_sender, links.receiver, gh, ge, **constants(width)
+                h,
+                edges,
+                gradient.contiguous(),
+                *links.by_sender,
+                links.filled,
+                links.receiver,
+                gh,
+                ge,
+                **constants(width),
             )
         return gh, ge, None
 
@@ -89,12 +99,13 @@ class Gated(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         edges, sender, receiver, values = (each.contiguous() for each in (edges, sender, receiver, values))
         nodes, width = values.shape
-        state = torch.empty(edges.shape, dtype=torch.float32, device=edges.device)
+        # Padding edges are not written: their zeros are read by the norm of the edges.
+        state = torch.zeros(edges.shape, dtype=torch.float32, device=edges.device)
         y, total = state.new_empty(2, nodes, width)
         if nodes:
             gated_sum[(nodes,)](
-                edges, sender, receiver, values, *links.by_receiver, links.sender, state, y, total, epsilon,
-                **constants(width),
+                edges, sender, receiver, values, *links.by_receiver, links.filled, links.sender, state, y, total,
+                epsilon, **constants(width),
             )  # fmt: skip
         ctx.save_for_backward(state, values, y, total)
         ctx.links = links
@@ -107,14 +118,14 @@ class Gated(torch.autograd.Function):
         state, values, y, total = ctx.saved_tensors
         links, (nodes, width) = ctx.links, values.shape
         gradient = torch.zeros_like(y) if gradient is None else gradient.contiguous()
-        gs = torch.empty_like(state)
+        gs = torch.zeros_like(state)
         gr, gd, gb = state.new_empty(3, nodes, width)
         if nodes:
             gated_receiver_backward[(nodes,)](
                 state, values, y, total, gradient, None if g_state is None else g_state.contiguous(),
-                *links.by_receiver, links.sender, gs, gr, **constants(width),
+                *links.by_receiver, links.filled, links.sender, gs, gr, **constants(width),
             )  # fmt: skip
             gated_sender_backward[(nodes,)](
-                state, total, gradient, gs, *links.by_sender, links.receiver, gd, gb, **constants(width)
+                state, total, gradient, gs, *links.by_sender, links.filled, links.receiver, gd, gb, **constants(width)
             )
         return gs, gd, gr, gb, None, None
