@@ -39,8 +39,8 @@ CIFAR10: dict[Mixing, Size] = {"turns": Size(54, 3, 4), "parallel": Size(48, 3, 
 CLUSTER: dict[Mixing, Size] = {"turns": Size(48, 16), "parallel": Size(46, 16, 4), "modulated": Size(48, 16)}
 PEPTIDES: dict[Mixing, Size] = {"turns": Size(96, 4, 8, 12), "parallel": Size(96, 4, 4), "modulated": Size(96, 4)}
 
-# By the validation MAE of ZINC after 100 epochs, seed 0 (results/hybrids-zinc): 0.145 in turns, 0.153 modulated, 0.154 in
-# parallel when it was stopped at epoch 77. One seed of one data set: other sets may want another.
+# By the validation MAE of ZINC after 100 epochs, seed 0 (results/hybrids-zinc): 0.145 in turns, 0.153 modulated, 0.154
+# in parallel when it was stopped at epoch 77. One seed of one data set: other sets may want another.
 COLUMNS = {
     "zinc": Column(paper.zinc, grit.zinc, ZINC, "turns"),
     "mnist": Column(paper.mnist, grit.mnist, MNIST, "turns"),
