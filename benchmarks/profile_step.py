@@ -15,13 +15,14 @@ from pathlib import Path
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from ckgconv import CKGCN, recipe
+from ckgconv import recipe
 from ckgconv.data import load
 from ckgconv.engine.epoch import train_epoch
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import commit, device_name, peak_memory_mb
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
+from ckgconv.nn.models import build_model
 
 EPOCHS = 3
 
@@ -39,7 +40,7 @@ def main() -> None:
     chosen = replace(chosen, data=replace(chosen.data, limit=options.limit))
     torch.manual_seed(0)
     fabric = make_fabric(options.device, options.precision)
-    learner = make_learner(fabric, CKGCN.from_recipe(chosen), load(chosen.data, None), chosen)
+    learner = make_learner(fabric, build_model(chosen.model), load(chosen.data, None), chosen)
     steps = -(-len(learner.data.train) // learner.recipe.batch_size)
     print(json.dumps(timed(learner, steps) | {"recipe": chosen.name, "precision": options.precision}, indent=1))
     for microseconds, calls, name in launches(learner, steps, options.trace)[: options.rows]:
