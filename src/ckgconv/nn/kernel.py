@@ -13,7 +13,7 @@ Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C c
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +23,9 @@ from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.kinds import Kinds
-from ckgconv.nn.norm import NoNorm, NormName, make_norm, of_group
+from ckgconv.nn.norm import NoNorm, NormName, WeightedBatchNorm, make_norm, of_group
 from ckgconv.ops.dropout import dropout
+from ckgconv.ops.kernel_mlp import Stage, applies, kernel_mlp
 from ckgconv.ops.pool import spread
 from ckgconv.ops.softmax import sparse_global_softmax, summing_softmax
 
@@ -115,9 +116,37 @@ class Kernel(nn.Module):
 
     def layer(self, x: Tensor, pairs: Pairs, layer: int) -> Tensor:
         """ψ [R, C] of one layer on pair features [R, D], before its constraint."""
+        if self.training and pairs.row_weight is not None and self._is_one_operation:
+            stages = [
+                Stage(*(of_group(field, layer) for field in (norm.scale, norm.shift, linear.weight, linear.bias)))
+                for norm, linear in self.parts()
+            ]
+            if applies(x, pairs.row_weight, stages):
+                return self._in_one_operation(x, pairs.row_weight, stages, layer)
         for block in self.blocks:
             x = x + block(x, pairs, layer)
         return self.linear(self.norm(x, pairs.row_weight, layer), layer)
+
+    def parts(self) -> list[tuple[Any, "GroupedLinear"]]:
+        """Norm and linear map of every stage, from the first to the last."""
+        blocks = [((block.norm_in, block.linear_in), (block.norm_out, block.linear_out)) for block in self.blocks]
+        return [*(stage for block in blocks for stage in block), (self.norm, self.linear)]
+
+    def _in_one_operation(self, x: Tensor, row_weight: Tensor, stages: list[Stage], layer: int) -> Tensor:
+        """The same ψ and running statistics, without the modules in between."""
+        norms = [norm for norm, _ in self.parts()]
+        psi, means, variances, total = kernel_mlp(x, row_weight, stages, norms[0].epsilon)
+        for norm, mean, variance in zip(norms, means, variances, strict=True):
+            norm.track(layer, mean, variance, total)
+        return psi
+
+    @property
+    def _is_one_operation(self) -> bool:
+        """Whether all is batch norms and linear maps, with no dropout between them and no hook that reads inside."""
+        plain = all(type(norm) is WeightedBatchNorm and type(linear) is GroupedLinear for norm, linear in self.parts())
+        one_epsilon = plain and len({norm.epsilon for norm, _ in self.parts()}) == 1
+        hooked = any(has_hooks(part) for part in self.modules() if part is not self)
+        return one_epsilon and self.treats_equal_rows_equally and not hooked
 
     def constrain(self, psi: Tensor, pairs: Pairs) -> KernelValues:
         """ψ [R, C] under the constraint, with dropout on stored pairs."""
@@ -216,6 +245,12 @@ class GroupedLinear(nn.Module):
     def extra_repr(self) -> str:
         groups, out_channels, in_channels = self.weight.shape
         return f"{in_channels} → {out_channels}, groups={groups}"
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether somebody reads or replaces what goes through a module."""
+    forward, backward = module._forward_hooks or module._forward_pre_hooks, module._backward_hooks
+    return bool(forward or backward or module._backward_pre_hooks)
 
 
 def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:

@@ -83,7 +83,7 @@ class WeightedBatchNorm(nn.Module):
             return x.to(dtype)
         scale, shift = of_group(self.scale, group), of_group(self.shift, group)
         y, mean, variance, total = weighted_batch_norm(x, row_weight, scale, shift, self.epsilon)
-        self._track(group, mean, variance, total)
+        self.track(group, mean, variance, total)
         return y.to(dtype)
 
     def _matches_torch(self, x: Tensor, row_weight: Tensor | None) -> bool:
@@ -97,7 +97,7 @@ class WeightedBatchNorm(nn.Module):
         return F.batch_norm(x, mean, variance, scale, shift, self.training, self.momentum, self.epsilon)
 
     @torch.no_grad()
-    def _track(self, group: int, mean: Tensor, variance: Tensor, total: Tensor) -> None:
+    def track(self, group: int, mean: Tensor, variance: Tensor, total: Tensor) -> None:
         """Running statistics move towards those of the batch."""
         # In the dtype of the statistics: a product with booleans has torch's default dtype, and 0.1 its digits.
         momentum = self.momentum * (total > 0).to(mean.dtype)
