@@ -2,11 +2,12 @@
 
 On a CPU memory dominates: a tensor over all rows that is not in cache costs as much as a product of matrices. So each
 stage is one sweep, in which a chunk is normalised, activated, multiplied and counted in the moments of the next stage
-while it is in cache, and only the input of each stage is kept. With c = x - μ, ρ = 1/√(σ² + ε), f = γ ρ:
+while it is in cache, and only the input of each stage is kept. With ρ = 1/√(σ² + ε), f = γ ρ, o = β - f μ:
 
-    forward     n = f c + β          y = W act(n) + b
-    backward    ∂n = act'(n) (Wᵀ ∂y)        ∂γ = ρ Σ ∂n c        ∂β = Σ ∂n        ∂W = Σ ∂y act(n)ᵀ        ∂b = Σ ∂y
-                ∂x = f ∂n - w/W f (∂β + ρ ∂γ c)
+    forward     n = f x + o                 y = W act(n) + b
+    backward    ∂n = act'(n) (Wᵀ ∂y)        ∂γ = ρ (Σ ∂n x - μ ∂β)      ∂β = Σ ∂n
+                ∂W = Σ ∂y act(n)ᵀ           ∂b = Σ ∂y
+                ∂x = f ∂n - w/W f (∂β + ρ ∂γ (x - μ)) = f ∂n + w/W (p x + q)
 
 ∂x needs the sums over all rows, so it is computed in the sweep of the stage before. Moments of chunks are combined as
 Σ s_c (μ_c - μ)² + Σ v_c, with s_c the share of a chunk in all weight and v_c its own sum of squares. Higher derivatives
@@ -26,7 +27,7 @@ from ckgconv.ops.derivatives import differentiated, of_specification
 from ckgconv.ops.kernel_mlp import naive
 from ckgconv.ops.kernel_mlp.naive import FIELDS, Stage, grouped
 
-CHUNK_BYTES = 2**19  # of a buffer: the few of a sweep fit into the second-level cache
+CHUNK_BYTES = 2**21  # of a buffer: below, calls of torch cost more than caches gain
 
 
 class Norm(NamedTuple):
@@ -35,7 +36,7 @@ class Norm(NamedTuple):
     mean: Tensor  # [K]
     root: Tensor  # [K] ρ
     factor: Tensor  # [K] f
-    shift: Tensor  # [K] β
+    offset: Tensor  # [K] o
 
 
 class Rows:
@@ -48,10 +49,10 @@ class Rows:
         size = min(count, max(CHUNK_BYTES // (width * x.element_size()), 1))
         self.chunks = [slice(start, min(start + size, count)) for start in range(0, count, size)]
         self.shares = torch.stack([self.share[chunk].sum() for chunk in self.chunks])  # [chunks]
-        self._buffers = x.new_empty(4, size, width)
+        self._buffers = x.new_empty(3, size, width)
 
     def buffers(self, chunk: slice) -> Sequence[Tensor]:
-        """Four of the size of a chunk."""
+        """Three of the size of a chunk."""
         return self._buffers[:, : chunk.stop - chunk.start].unbind(0)
 
 
@@ -143,7 +144,7 @@ def _forward(
         last, result = number == len(stages) - 1, x.new_empty(x.shape[0], stage.bias.shape[0])
         for chunk in rows.chunks:
             buffer, active = rows.buffers(chunk)[:2]
-            normalised(inputs[number][chunk], norm, buffer, active)
+            torch.addcmul(norm.offset, inputs[number][chunk], norm.factor, out=active)
             if not last:
                 torch.ops.aten.gelu_(active)
             y = torch.addmm(stage.bias, active, stage.weight.T, out=result[chunk])
@@ -164,7 +165,7 @@ class Backward:
         self.gradient, self.stages, self.norms, self.inputs, self.rows = gradient, stages, norms, inputs, rows
         self.carry = torch.zeros_like(inputs[0])  # [R, K] gradient of the state between residual blocks
         self.normal = torch.empty_like(inputs[0])  # [R, K] ∂n of the stage swept last
-        self.slope = self.constant = self.carry  # [K] of that stage: ∂x = f ∂n + w/W (slope c + constant)
+        self.slope = self.constant = norms[-1].factor  # [K] p and q of that stage
 
     def run(self) -> tuple[Tensor, list[Stage]]:
         """∂x, and the gradients of the fields of every stage."""
@@ -174,23 +175,22 @@ class Backward:
         return self.carry, gradients[::-1]
 
     def _gradient_of(self, number: int, chunk: slice, buffer: Tensor) -> Tensor:
-        """∂y [r, D] of a stage; -1: of the input of the first."""
+        """∂y [r, D] of a stage; of number -1 the gradient of x."""
         if number == len(self.stages) - 1:
             return self.gradient[chunk]
         norm = self.norms[number + 1]
-        through = torch.sub(self.inputs[number + 1][chunk], norm.mean, out=buffer)
-        torch.addcmul(self.constant, through, self.slope, out=through).mul_(self.rows.share[chunk])
-        through.addcmul_(self.normal[chunk], norm.factor)
+        through = torch.addcmul(self.constant, self.inputs[number + 1][chunk], self.slope, out=buffer)
+        through.mul_(self.rows.share[chunk]).addcmul_(self.normal[chunk], norm.factor)
         return self.carry[chunk].add_(through) if number % 2 else through
 
     def _stage(self, number: int) -> Stage:
-        """Gradients of the fields of a stage; leaves ∂n of its rows, slope and constant."""
+        """Gradients of the fields of a stage; leaves ∂n of its rows, p and q."""
         stage, norm, last = self.stages[number], self.norms[number], number == len(self.stages) - 1
         sums = Stage(*(torch.zeros_like(field) for field in stage))
         for chunk in self.rows.chunks:
-            first, centred, normal, active = self.rows.buffers(chunk)
-            incoming = self._gradient_of(number, chunk, first)
-            normalised(self.inputs[number][chunk], norm, centred, normal)
+            first, normal, active = self.rows.buffers(chunk)
+            incoming, values = self._gradient_of(number, chunk, first), self.inputs[number][chunk]
+            torch.addcmul(norm.offset, values, norm.factor, out=normal)
             active = normal if last else torch.ops.aten.gelu.out(normal, out=active)
             sums.weight.addmm_(incoming.T, active)
             sums.bias.add_(incoming.sum(0))
@@ -198,17 +198,14 @@ class Backward:
             if not last:
                 torch.ops.aten.gelu_backward.grad_input(outgoing, normal, grad_input=outgoing)
             sums.shift.add_(outgoing.sum(0))
-            sums.scale.add_(centred.mul_(outgoing).sum(0))
-        sums.scale.mul_(norm.root)
-        self.slope, self.constant = -norm.factor * norm.root * sums.scale, -norm.factor * sums.shift
+            sums.scale.add_(torch.mul(outgoing, values, out=active).sum(0))
+        sums.scale.addcmul_(norm.mean, sums.shift, value=-1).mul_(norm.root)
+        self.slope = -norm.factor * norm.root * sums.scale
+        self.constant = -norm.factor * sums.shift - self.slope * norm.mean
         return sums
 
 
 def norm_of(stage: Stage, mean: Tensor, variance: Tensor, epsilon: float) -> Norm:
     root = torch.rsqrt(variance + epsilon)
-    return Norm(mean, root, stage.scale * root, stage.shift)
-
-
-def normalised(values: Tensor, norm: Norm, centred: Tensor, result: Tensor) -> Tensor:
-    """f c + β in `result`, and c in `centred`: in float32 a large mean would otherwise cancel digits."""
-    return torch.addcmul(norm.shift, torch.sub(values, norm.mean, out=centred), norm.factor, out=result)
+    factor = stage.scale * root
+    return Norm(mean, root, factor, stage.shift - factor * mean)
