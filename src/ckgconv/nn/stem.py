@@ -102,15 +102,24 @@ class PairStem(nn.Module):
     def forward(
         self, pairs: Pairs, degree: Tensor, edges: Edges | None = None, position: Tensor | None = None
     ) -> Tensor:
-        rows = pairs.coordinates.shape[0]
-        if edges is None:
-            attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
+        encoded = self.encoder(pairs, degree)
+        if self.mix.combine == "sum":
+            features = self._summed(encoded, edges, degree.dtype)
+        elif edges is None:
+            features = self.mix(encoded.new_zeros(len(encoded), self.norm.channels, dtype=degree.dtype), encoded)
         else:
-            attributes = on_edges(edges.row, edges.attributes.to(degree.dtype), rows)
-        features = self.mix(attributes, self.encoder(pairs, degree))
+            features = self.mix(on_edges(edges.row, edges.attributes.to(degree.dtype), len(encoded)), encoded)
         if self.position is not None and position is not None:
             features = features + self.position(position, pairs)
         return self.norm(features, pairs.row_weight)
+
+    def _summed(self, encoded: Tensor, edges: Edges | None, dtype: torch.dtype) -> Tensor:
+        """`mix` by a sum on the rows of edges alone, without zeros for all others."""
+        projected = self.mix.projected(encoded)
+        projected = projected.to(torch.promote_types(projected.dtype, dtype))
+        if edges is None:
+            return projected
+        return projected.index_add(0, edges.row, edges.attributes.to(projected.dtype))
 
 
 def on_edges(edge_row: Tensor, edge_attributes: Tensor, rows: int) -> Tensor:
@@ -157,10 +166,10 @@ class Mix(nn.Module):
 
     def forward(self, attributes: Tensor, encoded: Tensor) -> Tensor:
         if self.combine == "sum":
-            return attributes + self._projected(encoded)
-        return self._projected(torch.cat([attributes, encoded], dim=-1))
+            return attributes + self.projected(encoded)
+        return self.projected(torch.cat([attributes, encoded], dim=-1))
 
-    def _projected(self, values: Tensor) -> Tensor:
+    def projected(self, values: Tensor) -> Tensor:
         """In the dtype of the parameters: values of 16-bit models come in float32."""
         if not isinstance(self.projection, nn.Linear):
             return values
