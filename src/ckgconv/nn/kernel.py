@@ -12,7 +12,7 @@ Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C c
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -24,6 +24,7 @@ from ckgconv.graphs import Pairs
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import NoNorm, NormName, WeightedBatchNorm, make_norm, of_group
+from ckgconv.ops.distinct import Distinct
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.kernel_mlp import Stage, applies, kernel_mlp
 from ckgconv.ops.pool import spread
@@ -36,8 +37,9 @@ Constraint = Literal["none", "softmax", "softplus"]
 class KernelValues:
     """ψ of one layer on the pairs of a batch."""
 
-    stored: Tensor  # [P, C]
+    stored: Tensor  # [P, C], or [U, C] of each kind of pairs
     background: Tensor | None  # [N, C] coefficient of the pairs not stored, None where all are stored
+    rows: Distinct | None = None  # the kind of every pair; None: ψ is that of every pair
 
 
 class Kernel(nn.Module):
@@ -98,7 +100,11 @@ class Kernel(nn.Module):
     def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int, kinds: Kinds | None = None) -> KernelValues:
         """ψ of one layer."""
         psi = self.layer(pair_features, pairs, layer)
-        return self.constrain(psi, pairs) if kinds is None else self.constrain(kinds.spread(psi), kinds.pairs)
+        if kinds is None:
+            return self.constrain(psi, pairs)
+        if kinds.pairs.has_zero_rows or self._couples_pairs:
+            return self.constrain(kinds.spread(psi), kinds.pairs)
+        return replace(self.constrain(psi, pairs), rows=kinds.rows)
 
     def values_per_row(self) -> int:
         """κ of `step_memory`: inputs of norms, activations and linear maps, ψ and masks; without gradients, ψ alone."""
@@ -158,6 +164,11 @@ class Kernel(nn.Module):
         if self.constraint == "softmax":
             stored, background = softmax_over_support(stored, background, pairs)
         return KernelValues(dropout(stored, self.kernel_dropout, self.training), background)
+
+    @property
+    def _couples_pairs(self) -> bool:
+        """Whether the constraint or the dropout of ψ treats pairs of one kind differently."""
+        return self.constraint == "softmax" or (self.training and self.kernel_dropout > 0)
 
     @property
     def treats_equal_rows_equally(self) -> bool:
