@@ -102,9 +102,9 @@ class Kernel(nn.Module):
         psi = self.layer(pair_features, pairs, layer)
         if kinds is None:
             return self.constrain(psi, pairs)
-        if kinds.pairs.has_zero_rows or self._couples_pairs:
-            return self.constrain(kinds.spread(psi), kinds.pairs)
-        return replace(self.constrain(psi, pairs), rows=kinds.rows)
+        if self.treats_equal_pairs_equally and not kinds.pairs.has_zero_rows:
+            return replace(self.constrain(psi, pairs), rows=kinds.rows)
+        return self.constrain(kinds.spread(psi), kinds.pairs)
 
     def values_per_row(self) -> int:
         """κ of `step_memory`: inputs of norms, activations and linear maps, ψ and masks; without gradients, ψ alone."""
@@ -166,14 +166,15 @@ class Kernel(nn.Module):
         return KernelValues(dropout(stored, self.kernel_dropout, self.training), background)
 
     @property
-    def _couples_pairs(self) -> bool:
-        """Whether the constraint or the dropout of ψ treats pairs of one kind differently."""
-        return self.constraint == "softmax" or (self.training and self.kernel_dropout > 0)
-
-    @property
     def treats_equal_rows_equally(self) -> bool:
         """Whether equal pair features have equal ψ: dropout inside the blocks draws a mask for every row."""
         return not (self.training and any(block.dropout for block in self.blocks))
+
+    @property
+    def treats_equal_pairs_equally(self) -> bool:
+        """Whether the constraint keeps them equal too: a softmax is over the support, dropout of ψ over all pairs."""
+        alike = self.constraint != "softmax" and not (self.training and self.kernel_dropout)
+        return alike and self.treats_equal_rows_equally
 
     def extra_repr(self) -> str:
         return f"layers={self.layers}, kernel_dropout={self.kernel_dropout}, constraint={self.constraint!r}"

@@ -45,9 +45,9 @@ class DistinctConvolution(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, psi: Tensor, support: Support, rows: Distinct) -> Tensor:
         ctx.save_for_backward(x, psi)
         ctx.support, ctx.rows = support, rows
-        y, ends = torch.empty_like(x), (support.sender, rows.kind)
-        for messages, pairs, receivers in products((x, psi), ends, support.rowptr):
-            y[receivers] = row_sums(messages, support.rowptr[receivers.start : receivers.stop + 1] - pairs.start)
+        y, ends = torch.zeros_like(x), (support.sender, rows.kind)
+        for pairs, messages in products((x, psi), ends):
+            add_sums(y, messages, support.rowptr, pairs)
         return y.div_(divisor(support.support_size))
 
     @staticmethod
@@ -63,41 +63,35 @@ class DistinctConvolution(torch.autograd.Function):
         gradient_x = gradient_psi = None
         if ctx.needs_input_grad[0]:
             gradient_x, ends = torch.zeros_like(x), (support.receiver, rows.kind)
-            for messages, pairs, _ in products((pulled, psi), ends, support.rowptr):
+            for pairs, messages in products((pulled, psi), ends):
                 gradient_x.index_add_(0, support.sender[pairs], messages)
         if ctx.needs_input_grad[1]:
-            gradient_psi = torch.empty_like(psi)
+            gradient_psi = torch.zeros_like(psi)
             ends = support.sender.index_select(0, rows.order), support.receiver.index_select(0, rows.order)
-            for messages, pairs, kinds in products((x, pulled), ends, rows.pointer):
-                gradient_psi[kinds] = row_sums(messages, rows.pointer[kinds.start : kinds.stop + 1] - pairs.start)
+            for pairs, messages in products((x, pulled), ends):
+                add_sums(gradient_psi, messages, rows.pointer, pairs)
         return gradient_x, gradient_psi, None, None
 
 
-def products(
-    values: tuple[Tensor, Tensor], rows: tuple[Tensor, Tensor], pointer: Tensor
-) -> Iterator[tuple[Tensor, slice, slice]]:
-    """Products [r, D] of values [·, D] at two lists of rows [P], chunk by chunk, valid until the next one.
+def products(values: tuple[Tensor, Tensor], rows: tuple[Tensor, Tensor]) -> Iterator[tuple[slice, Tensor]]:
+    """Products [r, D] of values [·, D] at two lists of rows [P], chunk by chunk of the lists.
 
-    With each come its range of the lists and that of its segments, which lie between consecutive pointers [S + 1]. A
-    chunk has about `CHUNK_BYTES`, or one segment.
+    All chunks have the same memory, so each is valid until the next one.
     """
-    width = values[0].shape[1]
-    ranges = chunks(pointer, max(CHUNK_BYTES // max(width * values[0].element_size(), 1), 1))
-    longest = max((pairs.stop - pairs.start for pairs, _ in ranges), default=0)
-    buffers = values[0].new_empty(2, longest, width)
-    for pairs, segments in ranges:
+    count, width = rows[0].shape[0], values[0].shape[1]
+    size = min(count, max(CHUNK_BYTES // max(width * values[0].element_size(), 1), 1))
+    buffers = values[0].new_empty(2, size, width)
+    for start in range(0, count, size):
+        chunk = slice(start, min(start + size, count))
         one, other = (
-            torch.index_select(value, 0, places[pairs], out=buffer[: pairs.stop - pairs.start])
+            torch.index_select(value, 0, places[chunk], out=buffer[: chunk.stop - start])
             for value, places, buffer in zip(values, rows, buffers, strict=True)
         )
-        yield one.mul_(other), pairs, segments
+        yield chunk, one.mul_(other)
 
 
-def chunks(pointer: Tensor, size: int) -> list[tuple[slice, slice]]:
-    """Ranges of about `size` rows, each of whole segments, and of these segments."""
-    count, last = int(pointer[-1]), pointer.shape[0] - 1
-    steps = torch.arange(size, max(count, size), size)
-    inner = torch.searchsorted(pointer, steps, right=True).sub_(1).tolist()
-    places = sorted({0, *inner, last})
-    starts = pointer[places].tolist()
-    return [(slice(*starts[place : place + 2]), slice(*places[place : place + 2])) for place in range(len(places) - 1)]
+def add_sums(sums: Tensor, values: Tensor, pointer: Tensor, chunk: slice) -> None:
+    """Add to sums [S, D] the rows [r, D] of a chunk; rows between consecutive pointers [S + 1] belong together."""
+    first, last = torch.searchsorted(pointer, torch.tensor([chunk.start, chunk.stop - 1]), right=True).tolist()
+    ends = pointer[first - 1 : last + 1].clamp(chunk.start, chunk.stop) - chunk.start
+    sums[first - 1 : last] += row_sums(values, ends)

@@ -66,11 +66,13 @@ class Moments:
 
     def count(self, values: Tensor, chunk: slice, buffer: Tensor) -> None:
         """A chunk [r, K], while it is in cache."""
-        share, part = self._rows.share[chunk].squeeze(-1), self._rows.shares[len(self._means)]
-        mean = (share @ values).div_(part.clamp(min=torch.finfo(part.dtype).tiny))
+        share = self._rows.share[chunk]
+        part = self._rows.shares[len(self._means)].clamp(min=torch.finfo(values.dtype).tiny)
+        # Pairwise sums, not products of matrices: the mean may be large, and in float32 they lose two of its digits.
+        mean = torch.mul(values, share, out=buffer).sum(0).div_(part)
         offset = torch.sub(values, mean, out=buffer)
         self._means.append(mean)
-        self._squares.append(share @ offset.mul_(offset))
+        self._squares.append(share.squeeze(-1) @ offset.mul_(offset))
 
     def all(self) -> tuple[Tensor, Tensor]:
         """μ and σ² [K] of all rows."""
