@@ -21,6 +21,7 @@ from torch.nn import functional as F
 
 from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
+from ckgconv.nn.hooks import has_hooks
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import NoNorm, NormName, WeightedBatchNorm, make_norm, of_group
@@ -257,12 +258,6 @@ class GroupedLinear(nn.Module):
     def extra_repr(self) -> str:
         groups, out_channels, in_channels = self.weight.shape
         return f"{in_channels} → {out_channels}, groups={groups}"
-
-
-def has_hooks(module: nn.Module) -> bool:
-    """Whether somebody reads or replaces what goes through a module."""
-    forward, backward = module._forward_hooks or module._forward_pre_hooks, module._backward_hooks
-    return bool(forward or backward or module._backward_pre_hooks)
 
 
 def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ckgconv.checks import check_choice, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.coordinates import check_injection, coordinate_encoder
+from ckgconv.nn.hooks import has_hooks
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.pairs import Encoding
@@ -104,7 +105,9 @@ class PairStem(nn.Module):
     ) -> Tensor:
         encoded = self.encoder(pairs, degree)
         if self.mix.combine == "sum":
-            features = self._summed(encoded, edges, degree.dtype)
+            project = self.mix.projected if pairs.row_weight is None else self.mix.projected_quickly
+            projected = project(encoded)
+            features = _plus_edges(projected.to(torch.promote_types(projected.dtype, degree.dtype)), edges)
         elif edges is None:
             features = self.mix(encoded.new_zeros(len(encoded), self.norm.channels, dtype=degree.dtype), encoded)
         else:
@@ -113,13 +116,10 @@ class PairStem(nn.Module):
             features = features + self.position(position, pairs)
         return self.norm(features, pairs.row_weight)
 
-    def _summed(self, encoded: Tensor, edges: Edges | None, dtype: torch.dtype) -> Tensor:
-        """`mix` by a sum on the rows of edges alone, without zeros for all others."""
-        projected = self.mix.projected(encoded)
-        projected = projected.to(torch.promote_types(projected.dtype, dtype))
-        if edges is None:
-            return projected
-        return projected.index_add(0, edges.row, edges.attributes.to(projected.dtype))
+
+def _plus_edges(features: Tensor, edges: Edges | None) -> Tensor:
+    """Features [R, D], plus attributes on the rows of edges alone: most rows have none."""
+    return features if edges is None else features.index_add(0, edges.row, edges.attributes.to(features.dtype))
 
 
 def on_edges(edge_row: Tensor, edge_attributes: Tensor, rows: int) -> Tensor:
@@ -174,6 +174,14 @@ class Mix(nn.Module):
         if not isinstance(self.projection, nn.Linear):
             return values
         return self.projection(values.to(self.projection.weight.dtype))
+
+    def projected_quickly(self, values: Tensor) -> Tensor:
+        """The same with Wᵀ in order of memory: products with nine channels on one side take a third of the time in the
+        backward pass, and sum over rows in another order."""
+        if type(self.projection) is not nn.Linear or has_hooks(self.projection):
+            return self.projected(values)
+        weight = self.projection.weight
+        return values.to(weight.dtype) @ weight.T.contiguous()
 
     def extra_repr(self) -> str:
         return self.combine
