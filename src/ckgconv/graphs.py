@@ -93,6 +93,7 @@ class Coordinates:
     values: Tensor  # [P, C], or [P] int64 for the shortest-path distance
     complete: bool
     zero_elsewhere: bool = True  # whether a pair that is not stored is zero; of no meaning where all are
+    within: int | None = None  # k, where the pairs are known to be all those within k hops
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import torch
 from small_data import small_dataset
 from torch import nn
 
-from ckgconv import CKGCN, CKGConv, InputError, recipe
+from ckgconv import CKGCN, CKGConv, InputError, backends, recipe
 from ckgconv.backends import accelerate, plain, why_not_fused
 from ckgconv.backends.cpu.kernel import CPUKernel
 from ckgconv.backends.cuda.supports import blocks_reason, kernel_reason, stem_reason, sums_in_fixed_order
@@ -158,3 +158,13 @@ def test_a_class_of_ones_own_and_a_head_without_a_pass(monkeypatch):
 
     assert "class of your own" in why_not_fused(Own.from_recipe(small()), "cpu")
     assert "NormalisedHead" in why_not_fused(CKGCN.from_recipe("mnist"), "cpu")
+
+
+def test_on_a_cpu_freed_pages_are_kept(monkeypatch):
+    """Only where there are passes: a model without any changes nothing in the process."""
+    calls = []
+    monkeypatch.setattr(backends, "keep_freed_pages", lambda: calls.append(1))
+    accelerate(torch.nn.Linear(2, 2), "cpu")
+    assert not calls
+    accelerate(CKGConv(2, 2, steps=2), "cpu")
+    assert calls

@@ -43,3 +43,19 @@ def test_concatenation_is_literal():
     assert not list(Mix(4, 4, "sum", embedded=True).parameters())
     with pytest.raises(InputError, match="combine is 'product'"):
         Mix(4, 3, "product")
+
+
+def test_weighted_rows_are_projected_alike_with_or_without_hooks():
+    """Covers `ckgconv.nn.hooks`: a hook sees the projection, whose shortcut for weighted rows computes the same."""
+    mix, seen = Mix(6, 3, "sum"), []
+    mix.reset_parameters(torch.nn.init.xavier_normal_)
+    values = torch.randn(20, 3, requires_grad=True)
+    results = []
+    for run in (mix.projected_quickly, mix.projected):
+        y = run(values)
+        results.append([y, *torch.autograd.grad(y.sin().sum(), [values, mix.projection.weight])])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other)
+    mix.projection.register_forward_hook(lambda module, inputs, output: seen.append(output))
+    mix.projected_quickly(values)
+    assert len(seen) == 1

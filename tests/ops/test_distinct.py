@@ -4,7 +4,8 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.func import vmap
 
 from ckgconv.ops import distinct
-from ckgconv.ops.distinct import distinct_rows, hashed, naive, spread_rows
+from ckgconv.ops.convolution import scaled_convolution
+from ckgconv.ops.distinct import Support, convolution, distinct_convolution, distinct_rows, hashed, naive, spread_rows
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -70,3 +71,29 @@ def test_gradients_are_sums_over_equal_rows():
     spread_rows(narrow, rows).sum().backward()
     assert sorted(narrow.grad[:, 0].tolist()) == [1, 3]
     torch.testing.assert_close(vmap(lambda own: spread_rows(own, rows))(values[None])[0], spread_rows(values, rows))
+
+
+@pytest.mark.parametrize("chunk", [1, 48, 10**6])
+def test_convolution_of_kinds_is_that_of_all_pairs(chunk, monkeypatch):
+    monkeypatch.setattr(convolution, "CHUNK_BYTES", chunk)
+    torch.manual_seed(chunk)
+    size = torch.tensor([3, 0, 5, 1, 4, 0])
+    receiver = torch.arange(6).repeat_interleave(size)
+    support = Support(receiver, torch.randint(6, (13,)), size.double(), torch.cat([size.new_zeros(1), size.cumsum(0)]))
+    rows = distinct_rows(torch.randint(4, (13,)))
+    values = [torch.randn(6, 2).double().requires_grad_(), torch.randn(len(rows.some), 2).double().requires_grad_()]
+
+    def expected(x, psi):
+        return scaled_convolution(x, psi[rows.kind], *support[:3])
+
+    def found(x, psi):
+        return distinct_convolution(x, psi, support, rows)
+
+    results = [[y := run(*values), *torch.autograd.grad(y.sin().sum(), values)] for run in (found, expected)]
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
+    assert gradgradcheck(found, values)
+    assert torch.equal(vmap(found)(values[0].unsqueeze(0), values[1].unsqueeze(0))[0], expected(*values))
+    wide = distinct_convolution(values[0].bfloat16(), values[1].float(), support, rows)
+    torch.testing.assert_close(wide.double(), results[0][0], rtol=0.02, atol=0.05)
+    assert wide.dtype == torch.float32

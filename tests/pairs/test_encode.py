@@ -35,7 +35,7 @@ def graphs(directed):
 @pytest.mark.parametrize("name", NAMES)
 def test_hops_of_large_graphs_have_the_same_numbers(name, directed, sparse_from):
     batch, encoding = graphs(directed), Encoding(name, STEPS[name], 3, 2)
-    dense = encoding.coordinates(batch, torch.float64)
+    dense = encoding.coordinate.values(batch, encoding.steps, torch.float64)
     expected = encoding.pairs(batch, dense, torch.float64)
     part = encoding.node_part(batch, dense, torch.float64)
     sparse_from(4)
@@ -127,3 +127,17 @@ def test_pairs_of_hops_include_the_diagonal(sparse_from):
     coordinates = Encoding("heat", 3, 0, 0).coordinates(graph, torch.float64)
     assert torch.equal(coordinates.receiver, pairs_within(graph, 0)[0])
     assert COORDINATES["heat"].diagonal(coordinates).shape == (9, 3)
+
+
+@pytest.mark.parametrize("hops", [0, 1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_walks_of_small_graphs_are_read_at_the_support_alone(hops, dtype):
+    """Bit by bit those of all pairs."""
+    batch, encoding = graphs(True), Encoding("rrwp", 4, 0, hops)
+    every = encoding.coordinate.values(batch, encoding.steps, dtype)
+    few = encoding.coordinates(batch, dtype)
+    assert len(few.values) < len(every.values)
+    found, expected = (encoding.pairs(batch, each, dtype) for each in (few, every))
+    for name in ("rowptr", "receiver", "sender", "coordinates", "support_size"):
+        assert torch.equal(getattr(found, name), getattr(expected, name))
+    assert torch.equal(*(encoding.node_part(batch, each, dtype) for each in (few, every)))

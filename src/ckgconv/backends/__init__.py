@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from ckgconv.backends.cpu import PASSES as CPU_PASSES
+from ckgconv.backends.cpu.memory import keep_freed_pages
 from ckgconv.backends.cuda.supports import why_not_fused
 from ckgconv.checks import InputError, require
 from ckgconv.ops import dispatch
@@ -26,6 +27,8 @@ __all__ = ["accelerate", "checked_device", "plain", "why_not_fused"]
 
 def accelerate(model: Model, device: torch.device | str | None = None) -> Model:
     """The model on a device, with that device's passes; changed in place, like `nn.Module.to`.
+
+    On a CPU the process then keeps the memory of freed tensors for the next ones (`backends.cpu.memory`).
 
     Args:
         model: any module; `ckgconv.nn` modules inside it are accelerated.
@@ -41,6 +44,8 @@ def accelerate(model: Model, device: torch.device | str | None = None) -> Model:
     plain(model).to(chosen)
     swaps = passes(chosen)
     for part in model.modules():
+        if type(part) in swaps and chosen.type == "cpu":
+            keep_freed_pages()
         part.__class__ = swaps.get(type(part), type(part))
     return model
 

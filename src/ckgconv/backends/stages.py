@@ -9,43 +9,23 @@ Legend: L layers, K channels of a stage's input, D of its output.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.ops.kernel_mlp import FIELDS, Stage, grouped
+
+__all__ = ["FIELDS", "Running", "Stage", "by_layer", "grouped", "has_batch_norms", "mlp_dropout", "stages_of"]
 
 Running = Sequence[tuple[Tensor, Tensor]]  # running mean and variance of each stage's norm
 
 
-class Stage(NamedTuple):
-    """Parameters of FC∘act∘BN, of L layers or, without the first dimension, of one."""
-
-    scale: Tensor  # [L, K] γ
-    shift: Tensor  # [L, K] β
-    weight: Tensor  # [L, D, K]
-    bias: Tensor  # [L, D]
-
-
-FIELDS = len(Stage._fields)
-
-
 def stages_of(kernel: Kernel) -> tuple[list[Stage], Running]:
     """Parameters and running statistics [L, K] of all layers, stage by stage."""
-    norms: list[Any] = [norm for block in kernel.blocks for norm in (block.norm_in, block.norm_out)]
-    linears = [linear for block in kernel.blocks for linear in (block.linear_in, block.linear_out)]
-    norms.append(kernel.norm)
-    stages = [
-        Stage(norm.scale, norm.shift, linear.weight, linear.bias)
-        for norm, linear in zip(norms, [*linears, kernel.linear], strict=True)
-    ]
-    return stages, [norm.running for norm in norms]
-
-
-def grouped(fields: Sequence[Tensor]) -> list[Stage]:
-    """Stages from their fields one after the other, as an autograd function receives them."""
-    return [Stage(*fields[start : start + FIELDS]) for start in range(0, len(fields), FIELDS)]
+    parts = kernel.parts()
+    stages = [Stage(norm.scale, norm.shift, linear.weight, linear.bias) for norm, linear in parts]
+    return stages, [norm.running for norm, _ in parts]
 
 
 def by_layer(stages: Sequence[Stage]) -> Iterator[list[Stage]]:

@@ -15,6 +15,7 @@ from ckgconv.nn.channels import Channels
 from ckgconv.nn.degree import DegreeScaler
 from ckgconv.nn.kernel import KernelValues
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, scaled_convolution, sparse_global_convolution
+from ckgconv.ops.distinct import Support, distinct_convolution
 from ckgconv.ops.rows import Order
 
 
@@ -56,6 +57,9 @@ class KernelConvolution(nn.Module):
 def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
     """1/|supp(i)| Σ_j x_j ⊙ ψ_ij on matched channels, [N, D]."""
     x, stored = channels.spread(x), channels.spread_kernel(psi.stored)
+    if psi.rows is not None:
+        support = Support(pairs.receiver, pairs.sender, pairs.support_size, pairs.rowptr)
+        return distinct_convolution(x, stored, support, psi.rows)
     indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
     if psi.background is None:
         return scaled_convolution(x, stored, *indices, orders)

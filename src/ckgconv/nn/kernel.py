@@ -12,8 +12,8 @@ Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C c
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -21,10 +21,14 @@ from torch.nn import functional as F
 
 from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
+from ckgconv.nn.hooks import has_hooks
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.kinds import Kinds
-from ckgconv.nn.norm import NoNorm, NormName, make_norm, of_group
+from ckgconv.nn.norm import NoNorm, NormName, WeightedBatchNorm, make_norm, of_group
+from ckgconv.ops.batch_norm.tracking import track
+from ckgconv.ops.distinct import Distinct
 from ckgconv.ops.dropout import dropout
+from ckgconv.ops.kernel_mlp import Stage, applies, kernel_mlp
 from ckgconv.ops.pool import spread
 from ckgconv.ops.softmax import sparse_global_softmax, summing_softmax
 
@@ -35,8 +39,9 @@ Constraint = Literal["none", "softmax", "softplus"]
 class KernelValues:
     """ψ of one layer on the pairs of a batch."""
 
-    stored: Tensor  # [P, C]
+    stored: Tensor  # [P, C], or [U, C] of each kind of pairs
     background: Tensor | None  # [N, C] coefficient of the pairs not stored, None where all are stored
+    rows: Distinct | None = None  # the kind of every pair; None: ψ is that of every pair
 
 
 class Kernel(nn.Module):
@@ -97,7 +102,11 @@ class Kernel(nn.Module):
     def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int, kinds: Kinds | None = None) -> KernelValues:
         """ψ of one layer."""
         psi = self.layer(pair_features, pairs, layer)
-        return self.constrain(psi, pairs) if kinds is None else self.constrain(kinds.spread(psi), kinds.pairs)
+        if kinds is None:
+            return self.constrain(psi, pairs)
+        if self.treats_equal_pairs_equally and not kinds.pairs.has_zero_rows:
+            return replace(self.constrain(psi, pairs), rows=kinds.rows)
+        return self.constrain(kinds.spread(psi), kinds.pairs)
 
     def values_per_row(self) -> int:
         """κ of `step_memory`: inputs of norms, activations and linear maps, ψ and masks; without gradients, ψ alone."""
@@ -115,9 +124,38 @@ class Kernel(nn.Module):
 
     def layer(self, x: Tensor, pairs: Pairs, layer: int) -> Tensor:
         """ψ [R, C] of one layer on pair features [R, D], before its constraint."""
+        if self.training and pairs.row_weight is not None and self._is_one_operation:
+            stages = [
+                Stage(*(of_group(field, layer) for field in (norm.scale, norm.shift, linear.weight, linear.bias)))
+                for norm, linear in self.parts()
+            ]
+            if applies(x, pairs.row_weight, stages):
+                return self._in_one_operation(x, pairs.row_weight, stages, layer)
         for block in self.blocks:
             x = x + block(x, pairs, layer)
         return self.linear(self.norm(x, pairs.row_weight, layer), layer)
+
+    def parts(self) -> list[tuple[Any, "GroupedLinear"]]:
+        """Norm and linear map of every stage, from the first to the last."""
+        blocks = [((block.norm_in, block.linear_in), (block.norm_out, block.linear_out)) for block in self.blocks]
+        return [*(stage for block in blocks for stage in block), (self.norm, self.linear)]
+
+    def _in_one_operation(self, x: Tensor, row_weight: Tensor, stages: list[Stage], layer: int) -> Tensor:
+        """The same ψ and running statistics, without the modules in between."""
+        norms = [norm for norm, _ in self.parts()]
+        psi, means, variances, total = kernel_mlp(x, row_weight, stages, norms[0].epsilon)
+        for norm, mean, variance in zip(norms, means, variances, strict=True):
+            running = norm.running_mean[layer], norm.running_variance[layer]
+            track(running, mean, variance, total, norm.momentum)
+        return psi
+
+    @property
+    def _is_one_operation(self) -> bool:
+        """Whether all is batch norms and linear maps, with no dropout between them and no hook that reads inside."""
+        plain = all(type(norm) is WeightedBatchNorm and type(linear) is GroupedLinear for norm, linear in self.parts())
+        one_epsilon = plain and len({norm.epsilon for norm, _ in self.parts()}) == 1
+        hooked = any(has_hooks(part) for part in self.modules() if part is not self)
+        return one_epsilon and self.treats_equal_rows_equally and not hooked
 
     def constrain(self, psi: Tensor, pairs: Pairs) -> KernelValues:
         """ψ [R, C] under the constraint, with dropout on stored pairs."""
@@ -134,6 +172,12 @@ class Kernel(nn.Module):
     def treats_equal_rows_equally(self) -> bool:
         """Whether equal pair features have equal ψ: dropout inside the blocks draws a mask for every row."""
         return not (self.training and any(block.dropout for block in self.blocks))
+
+    @property
+    def treats_equal_pairs_equally(self) -> bool:
+        """Whether the constraint keeps them equal too: a softmax is over the support, dropout of ψ over all pairs."""
+        alike = self.constraint != "softmax" and not (self.training and self.kernel_dropout)
+        return alike and self.treats_equal_rows_equally
 
     def extra_repr(self) -> str:
         return f"layers={self.layers}, kernel_dropout={self.kernel_dropout}, constraint={self.constraint!r}"

@@ -14,7 +14,7 @@ from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
 from ckgconv.nn.kinds import kinds_of_pairs
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
-from ckgconv.nn.step_memory import RowSize, least_row_size, row_size
+from ckgconv.nn.step_memory import RowSize, kinds_row_size, least_row_size, row_size
 from ckgconv.ops.precision import HALVES, without_autocast
 from ckgconv.pairs import Encoding
 
@@ -32,6 +32,8 @@ class MLPKernel(nn.Module):
 
     def row_size(self, channels: int) -> RowSize:
         """Values of a step for each pair with C coordinate channels."""
+        if self.mlp.treats_equal_pairs_equally:
+            return kinds_row_size(channels)
         if self.mlp.treats_equal_rows_equally:
             return least_row_size(self.mlp.channels, channels)
         return row_size(self.mlp.values_per_row(), self.stem.norm.channels, channels)

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ckgconv.checks import check_choice, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.coordinates import check_injection, coordinate_encoder
+from ckgconv.nn.hooks import has_hooks
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.pairs import Encoding
@@ -102,15 +103,23 @@ class PairStem(nn.Module):
     def forward(
         self, pairs: Pairs, degree: Tensor, edges: Edges | None = None, position: Tensor | None = None
     ) -> Tensor:
-        rows = pairs.coordinates.shape[0]
-        if edges is None:
-            attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
+        encoded = self.encoder(pairs, degree)
+        if self.mix.combine == "sum":
+            project = self.mix.projected if pairs.row_weight is None else self.mix.projected_quickly
+            projected = project(encoded)
+            features = _plus_edges(projected.to(torch.promote_types(projected.dtype, degree.dtype)), edges)
+        elif edges is None:
+            features = self.mix(encoded.new_zeros(len(encoded), self.norm.channels, dtype=degree.dtype), encoded)
         else:
-            attributes = on_edges(edges.row, edges.attributes.to(degree.dtype), rows)
-        features = self.mix(attributes, self.encoder(pairs, degree))
+            features = self.mix(on_edges(edges.row, edges.attributes.to(degree.dtype), len(encoded)), encoded)
         if self.position is not None and position is not None:
             features = features + self.position(position, pairs)
         return self.norm(features, pairs.row_weight)
+
+
+def _plus_edges(features: Tensor, edges: Edges | None) -> Tensor:
+    """Features [R, D], plus attributes on the rows of edges alone: most rows have none."""
+    return features if edges is None else features.index_add(0, edges.row, edges.attributes.to(features.dtype))
 
 
 def on_edges(edge_row: Tensor, edge_attributes: Tensor, rows: int) -> Tensor:
@@ -157,14 +166,22 @@ class Mix(nn.Module):
 
     def forward(self, attributes: Tensor, encoded: Tensor) -> Tensor:
         if self.combine == "sum":
-            return attributes + self._projected(encoded)
-        return self._projected(torch.cat([attributes, encoded], dim=-1))
+            return attributes + self.projected(encoded)
+        return self.projected(torch.cat([attributes, encoded], dim=-1))
 
-    def _projected(self, values: Tensor) -> Tensor:
+    def projected(self, values: Tensor) -> Tensor:
         """In the dtype of the parameters: values of 16-bit models come in float32."""
         if not isinstance(self.projection, nn.Linear):
             return values
         return self.projection(values.to(self.projection.weight.dtype))
+
+    def projected_quickly(self, values: Tensor) -> Tensor:
+        """The same with Wᵀ in order of memory: products with nine channels on one side take a third of the time in the
+        backward pass, and sum over rows in another order."""
+        if type(self.projection) is not nn.Linear or has_hooks(self.projection):
+            return self.projected(values)
+        weight = self.projection.weight
+        return values.to(weight.dtype) @ weight.T.contiguous()
 
     def extra_repr(self) -> str:
         return self.combine

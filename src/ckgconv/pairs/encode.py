@@ -122,7 +122,12 @@ class Encoding:
             values = coordinate.at_pairs(graphs, self.steps, receiver, sender, dtype)
             return Coordinates(receiver, sender, values, complete=False, zero_elsewhere=False)
         check_memory(graphs, self.channels, dtype, coordinate.cell_bytes(dtype), self._way_out())
-        return coordinate.values(graphs, self.steps, dtype)
+        if coordinate.padded_at is None or (chosen is None and self.support == "global") or some:
+            return coordinate.values(graphs, self.steps, dtype)
+        receiver, sender = self._needed(graphs, chosen)
+        values = coordinate.padded_at(graphs, self.steps, receiver, sender, dtype)
+        within = self.reach if chosen is None else None
+        return Coordinates(receiver, sender, values, complete=False, zero_elsewhere=False, within=within)
 
     def node_part(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Tensor:
         """[N, K] return probabilities, or what the coordinate has in their place."""

@@ -51,6 +51,8 @@ def global_support(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.
 def hop_support(graphs: PackedGraphs, coordinates: Coordinates, hops: int, dtype: torch.dtype | None = None) -> Pairs:
     """Pairs with SPD ≤ hops, each node with itself included."""
     require(hops >= 0, f"support is {hops} hops: give 0 or more.")
+    if coordinates.within == hops:
+        return _pairs(graphs, coordinates, dtype)
     return _pairs(graphs, _restrict(graphs, coordinates, *pairs_within(graphs, hops)), dtype)
 
 

@@ -40,6 +40,8 @@ class PseudoCoordinate:
             and sorted, without forming the n² others: for supports of k hops, or a user's own, on large graphs. None:
             all pairs are computed, and the given ones read.
         at_pairs_steps: most steps for which `at_pairs` is used; None: any.
+        padded_at: (graphs, steps, receiver [P], sender [P], dtype) → the same values [P, C], bit by bit, of the given
+            pairs of small graphs, whose padded matrices hold all; None: all pairs are read.
         rescaled: whether values shrink as the support grows, as probabilities do, so that a network reads
             |supp(i)| P_ij (Appendix A.2).
         walk_powers: whether the values are [I, M, …, M^steps]_ij and nothing else: degrees may be injected into them
@@ -58,6 +60,7 @@ class PseudoCoordinate:
     sparse: Compute | None = None
     at_pairs: ComputeAt | None = None
     at_pairs_steps: int | None = None
+    padded_at: ComputeAt | None = None
     rescaled: bool = False
     walk_powers: bool = False
     diagonal_skips: int | None = None

@@ -60,10 +60,10 @@ def all_pairs(graphs: PackedGraphs) -> tuple[Tensor, Tensor]:
 
 
 class PairReader:
-    """Reads padded [G, n, n] matrices at every real pair, in the order of `all_pairs`."""
+    """Reads padded [G, n, n] matrices at every real pair, in the order of `all_pairs`, or at given pairs."""
 
-    def __init__(self, graphs: PackedGraphs) -> None:
-        self.receiver, self.sender = all_pairs(graphs)
+    def __init__(self, graphs: PackedGraphs, pairs: tuple[Tensor, Tensor] | None = None) -> None:
+        self.receiver, self.sender = all_pairs(graphs) if pairs is None else pairs
         self.cell = cells(graphs, self.receiver, self.sender)
 
     def read(self, padded: Tensor) -> Tensor:
@@ -71,6 +71,7 @@ class PairReader:
         return padded.reshape(-1).index_select(0, self.cell)
 
     def coordinates(self, values: Tensor) -> Coordinates:
+        """Values of every pair."""
         return Coordinates(self.receiver, self.sender, values, complete=True)
 
 

@@ -41,15 +41,22 @@ def rrwp(
             "paper": I, M¹ … M^(K-1), as the text of the paper (C = K).
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    order = highest_power(steps, counting)
     pairs = PairReader(graphs)
-    dtype = dtype or working_dtype(graphs)
+    return pairs.coordinates(_walks(graphs, pairs, highest_power(steps, counting), dtype or working_dtype(graphs)))
+
+
+def rrwp_at(graphs: PackedGraphs, steps: int, receiver: Tensor, sender: Tensor, dtype: torch.dtype) -> Tensor:
+    """[P, C] the same values, read only at pairs (receiver, sender) of one graph each."""
+    return _walks(graphs, PairReader(graphs, (receiver, sender)), highest_power(steps, "published"), dtype)
+
+
+def _walks(graphs: PackedGraphs, pairs: PairReader, order: int, dtype: torch.dtype) -> Tensor:
+    """[P, C] I, M … M^order at the pairs of a reader."""
     # On a CPU float64 costs little here. Rounded at the end, pairs that a symmetry of the graph exchanges have the same
-    # bits, and in evaluation a kernel computes equal rows once.
+    # bits, and a kernel computes equal rows once.
     matrix = transition(graphs, torch.float64 if graphs.node_graph.device.type == "cpu" else dtype)
     on_diagonal = (pairs.receiver == pairs.sender).to(dtype)
-    channels = [on_diagonal, *(pairs.read(power).to(dtype) for power in powers(matrix, order))]
-    return pairs.coordinates(torch.stack(channels, dim=-1))
+    return torch.stack([on_diagonal, *(pairs.read(power).to(dtype) for power in powers(matrix, order))], dim=-1)
 
 
 def sparse_rrwp(
@@ -93,6 +100,7 @@ RRWP = PseudoCoordinate(
     channels=lambda steps: steps + 1,
     reading="normalised",
     sparse=lambda graphs, steps, dtype: sparse_rrwp(graphs, steps, dtype=dtype),
+    padded_at=rrwp_at,
     rescaled=True,
     walk_powers=True,
     diagonal_skips=1,  # I is one on every diagonal

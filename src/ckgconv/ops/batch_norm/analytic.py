@@ -20,7 +20,7 @@ from torch import Tensor
 from ckgconv.checks import require
 from ckgconv.ops.all_reduce import all_reduce, several_processes
 from ckgconv.ops.batch_norm import naive
-from ckgconv.ops.batch_norm.naive import row_share, weighted_moments
+from ckgconv.ops.batch_norm.naive import row_share
 from ckgconv.ops.derivatives import differentiated, of_specification, transformed
 from ckgconv.ops.precision import widened
 
@@ -32,11 +32,14 @@ class WeightedStandardisation(torch.autograd.Function):
     def forward(
         x: Tensor, row_weight: Tensor | None, scale: Tensor, shift: Tensor, epsilon: float
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        moments = shared_moments if several_processes() else weighted_moments
-        mean, variance, total_weight = moments(x, row_weight)
+        # One new tensor, here and below: on a CPU its pages cost more time than all that is written to them.
+        y = torch.empty_like(x)
+        moments = shared_moments if several_processes() else moments_in
+        mean, variance, total_weight = moments(y, x, row_weight)
         factor = scale * torch.rsqrt(variance + epsilon)
         # Centred before scaling: in float32 a large mean would otherwise cancel digits.
-        y = torch.addcmul(shift.unsqueeze(-2), x - mean.unsqueeze(-2), factor.unsqueeze(-2))
+        torch.sub(x, mean.unsqueeze(-2), out=y)
+        torch.addcmul(shift.unsqueeze(-2), y, factor.unsqueeze(-2), out=y)
         return y, mean, variance, total_weight
 
     @staticmethod
@@ -52,14 +55,14 @@ class WeightedStandardisation(torch.autograd.Function):
         x, row_weight, scale, shift, mean, root, total_weight = ctx.saved_tensors
         if differentiated(gradient):
             return differentiable_backward(ctx, gradient, x, row_weight, scale, shift)
-        standard = (x - mean.unsqueeze(-2)) * root.unsqueeze(-2)
+        standard = torch.sub(x, mean.unsqueeze(-2)).mul_(root.unsqueeze(-2))
         gradient_shift = gradient.sum(-2)
-        gradient_scale = (gradient * standard).sum(-2)
-        pulled = torch.addcmul(
-            all_reduce(gradient_shift).unsqueeze(-2), standard, all_reduce(gradient_scale).unsqueeze(-2)
-        )
+        gradient_scale = standard.mul_(gradient).sum(-2)
+        standard = torch.sub(x, mean.unsqueeze(-2), out=standard).mul_(root.unsqueeze(-2))
+        sums = all_reduce(gradient_shift).unsqueeze(-2), all_reduce(gradient_scale).unsqueeze(-2)
+        pulled = torch.addcmul(sums[0], standard, sums[1], out=standard)
         share = 1 / total_weight if row_weight is None else row_share(row_weight, total_weight)
-        gradient_x = torch.addcmul(gradient, pulled, share, value=-1) * (scale * root).unsqueeze(-2)
+        gradient_x = torch.addcmul(gradient, pulled, share, value=-1, out=pulled).mul_((scale * root).unsqueeze(-2))
         return gradient_x, None, gradient_scale, gradient_shift, None
 
 
@@ -81,13 +84,26 @@ def differentiable_backward(
     return gradient_x, None, *others, None
 
 
-def shared_moments(x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """`weighted_moments` over the rows of all processes."""
+def moments_in(buffer: Tensor, x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The numbers of `naive.weighted_moments`, without gradient; `buffer` is overwritten."""
+    if row_weight is None:
+        mean = x.mean(-2)
+        variance = torch.sub(x, mean.unsqueeze(-2), out=buffer).square_().mean(-2)
+        return mean, variance, torch.full((), x.shape[-2], dtype=x.dtype, device=x.device)
+    total = row_weight.sum()
+    share = row_share(row_weight, total)
+    mean = torch.mul(share, x, out=buffer).sum(-2)
+    variance = torch.sub(x, mean.unsqueeze(-2), out=buffer).square_().mul_(share).sum(-2)
+    return mean, variance, total
+
+
+def shared_moments(buffer: Tensor, x: Tensor, row_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """The same over the rows of all processes."""
     weight = x.new_ones(x.shape[-2]) if row_weight is None else row_weight
     total_weight = all_reduce(weight.sum())
     share = row_share(weight, total_weight)
-    mean = all_reduce((share * x).sum(-2))
-    variance = all_reduce((share * (x - mean.unsqueeze(-2)).square()).sum(-2))
+    mean = all_reduce(torch.mul(share, x, out=buffer).sum(-2))
+    variance = all_reduce(torch.sub(x, mean.unsqueeze(-2), out=buffer).square_().mul_(share).sum(-2))
     return mean, variance, total_weight
 
 

@@ -6,9 +6,12 @@
 import torch
 from torch import Tensor
 
+from ckgconv.ops.convolution import Orders, scaled_convolution
 from ckgconv.ops.derivatives import transformed
-from ckgconv.ops.distinct import hashed, naive
+from ckgconv.ops.distinct import convolution, hashed, naive
+from ckgconv.ops.distinct.convolution import Support
 from ckgconv.ops.distinct.hashed import Distinct
+from ckgconv.ops.precision import HALVES
 
 LARGEST_SHARE = 0.9  # of distinct rows among all, up to which they pay
 
@@ -32,4 +35,12 @@ def spread_rows(values: Tensor, rows: Distinct) -> Tensor:
     return hashed.Spread.apply(values, rows)
 
 
-__all__ = ["Distinct", "distinct_rows", "spread_rows"]
+def distinct_convolution(x: Tensor, psi: Tensor, support: Support, rows: Distinct) -> Tensor:
+    """`scaled_convolution` with ψ [U, D] of the distinct rows in place of that of all pairs."""
+    if transformed() or torch.compiler.is_compiling() or x.dtype != psi.dtype or x.dtype in HALVES:
+        receiver, sender, support_size, rowptr = support
+        return scaled_convolution(x, spread_rows(psi, rows), receiver, sender, support_size, Orders(rowptr))
+    return convolution.distinct_convolution(x, psi, support, rows)
+
+
+__all__ = ["Distinct", "Support", "distinct_convolution", "distinct_rows", "spread_rows"]
