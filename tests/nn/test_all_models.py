@@ -91,8 +91,8 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
         "hops": GraphormerRecipe(**COMMON, encoding="rrwp", steps=4, support=2, blocks=2, heads=4),
     },
     "propagation": {
-        "rrwp": PropagationRecipe(**{**COMMON, "edge": NONE}, **GLOBAL, layers=2, channels=6),
-        "sparse": PropagationRecipe(**{**COMMON, "edge": NONE}, steps=3, support="sparse_global", layers=2, channels=6),
+        "rrwp": PropagationRecipe(**{**COMMON, "edge": NONE}, **GLOBAL, layers=2),
+        "sparse": PropagationRecipe(**{**COMMON, "edge": NONE}, steps=3, support="sparse_global", layers=2),
     },
 }
 CASES = [pytest.param(made, id=f"{kind}-{name}") for kind, all_ in SMALL.items() for name, made in all_.items()]

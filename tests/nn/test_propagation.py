@@ -1,4 +1,4 @@
-"""Features first, then walks with a restart."""
+"""Predictions first, then walks with a restart."""
 
 from dataclasses import replace
 
@@ -17,7 +17,6 @@ pytestmark = pytest.mark.usefixtures("double")
 
 RECIPE = PropagationRecipe(
     width=6,
-    channels=4,
     layers=3,
     restart=0.2,
     dropout=0.5,
@@ -30,7 +29,7 @@ RECIPE = PropagationRecipe(
 
 
 def network(**changes) -> Propagation:
-    """With kernels that differ between layers, walks and channels."""
+    """With kernels that differ between layers and walks."""
     model = build_model(replace(RECIPE, **changes)).eval()
     torch.nn.init.normal_(model.kernel.theta)
     return model
@@ -54,11 +53,11 @@ def test_equals_its_equation_on_every_support(support, directed):
     m = walk(data)
     walks = torch.stack([torch.eye(len(m)), m, m @ m])
     hidden = torch.relu(model.node_encoder.linear(data.x / data.x.sum(1, keepdim=True)))
-    h = z = model.projection(hidden)
+    h = z = model.predictor(hidden)
     for theta in model.kernel.theta:
-        average = torch.einsum("kc,kij,jc->ic", theta.softmax(0), walks, z)
+        average = torch.einsum("k,kij,jc->ic", theta.softmax(0), walks, z)
         z = 0.2 * h + 0.8 * average
-    torch.testing.assert_close(model(data), model.head(z))
+    torch.testing.assert_close(model(data), z)
 
 
 def test_its_kernels_average():
@@ -67,7 +66,7 @@ def test_its_kernels_average():
     edges = torch.cat([torch.stack([ring, ring.roll(1)]), torch.stack([ring.roll(1), ring])], dim=1)
     data = Data(x=torch.rand(1, 5).expand(9, 5), edge_index=edges)
     states = model.node_states(model.prepare(data))
-    alone = model.projection(torch.relu(model.node_encoder(data.x, 9)))
+    alone = model.predictor(torch.relu(model.node_encoder(data.x, 9)))
     torch.testing.assert_close(states, alone)
 
 

@@ -1,17 +1,17 @@
-"""Propagation: features first, then layers of walks with a restart, for nodes of which few have labels.
+"""Propagation: predictions first, then layers of walks with a restart, for nodes of which few have labels.
 
-    h   = FC∘drop∘ReLU∘FC∘drop (x)                                       each node by itself
+    h   = head∘drop∘ReLU∘FC∘drop (x)                                     each node by itself
     z⁰  = h
-    zˡ  = α h + (1 - α) 1/|supp(i)| Σ_{j ∈ supp(i)} zˡ⁻¹_j ⊙ ψˡ(P_ij),   l = 1 … L
-    ŷ   = head(zᴸ)
+    zˡ  = α h + (1 - α) 1/|supp(i)| Σ_{j ∈ supp(i)} ψˡ(P_ij) zˡ⁻¹_j,     l = 1 … L
+    ŷ   = zᴸ
 
     ψˡ(P_ij) = |supp(i)| Σ_k softmax_k(θˡ)_k P_ij[k]
 
-A CKGConv (Eq. 3) whose kernel is linear in the random walks, with coefficients that are positive and sum to one: a
-learned average over near nodes, which cannot fit the few labels by itself. With α the restart, personalised PageRank is
-one of the networks it can represent.
+A CKGConv (Eq. 3) whose kernel is linear in the random walks, the same in every channel, with coefficients that are
+positive and sum to one: a learned average over near nodes, which cannot fit the few labels by itself. With α the
+restart, personalised PageRank is one of the networks it can represent.
 
-Legend: N nodes, P pairs, K coordinate channels, L layers, D width, C propagated channels, T outputs.
+Legend: N nodes, P pairs, K coordinate channels, L layers, D width, T outputs.
 """
 
 import torch
@@ -48,20 +48,23 @@ class Propagation(GraphModel):
             f"'two_way_rrwp'.",
         )
         require(recipe.edge.kind == "none", "model.edge.kind is not 'none': a propagation reads no edge attributes.")
-        self.projection = nn.Linear(recipe.width, recipe.channels)
-        self.kernel = WalkMixture(self.encoding.channels, recipe.channels, recipe.layers)
-        self.channels = Depthwise(recipe.channels)
-        self.head = make_head(recipe.head, recipe.channels)
+        self.predictor = make_head(recipe.head, recipe.width)
+        self.kernel = WalkMixture(self.encoding.channels, recipe.layers)
+        self.channels = Depthwise(recipe.head.outputs)
+        self.head = nn.Identity()
 
     def node_states(self, batch: GraphBatch) -> Tensor:
-        """zᴸ [N, C]."""
+        """zᴸ [N, T], which is what the network predicts."""
         restart = self.recipe.restart
         with without_autocast(batch.degree):
             hidden = F.relu(self.node_encoder(batch.node_features, batch.node_features.shape[0]))
-            h: Tensor = self.projection(dropout(hidden, self.recipe.dropout, self.training))
+            h: Tensor = self.predictor(dropout(hidden, self.recipe.dropout, self.training))
             z = h
             for psi in self.kernel(batch.pairs):
-                z = restart * h + (1 - restart) * convolve(self.channels, z, psi, batch.pairs)
+                # A copy, not `contiguous`, which depends on whether there is more than one pair: an exported program may
+                # not.
+                spread = KernelValues(psi.expand(-1, h.shape[1]).clone(memory_format=torch.contiguous_format), None)
+                z = restart * h + (1 - restart) * convolve(self.channels, z, spread, batch.pairs)
         return z
 
     def undecayed(self) -> list[nn.Parameter]:
@@ -70,23 +73,23 @@ class Propagation(GraphModel):
 
 
 class WalkMixture(nn.Module):
-    """L kernels, each channel of which is an average of walks: `Pairs` → L times ψ [P, C].
+    """L kernels, each an average of walks: `Pairs` → L times ψ [P, 1].
 
     Initially all walks weigh the same. Pairs that are not stored have no walk, so ψ is zero there.
     """
 
-    def __init__(self, walks: int, channels: int, layers: int) -> None:
+    def __init__(self, walks: int, layers: int) -> None:
         super().__init__()
-        self.theta = nn.Parameter(torch.empty(layers, walks, channels))
+        self.theta = nn.Parameter(torch.empty(layers, walks))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.theta)
 
-    def forward(self, pairs: Pairs) -> tuple[KernelValues, ...]:
+    def forward(self, pairs: Pairs) -> tuple[Tensor, ...]:
         walks = rescaled(pairs)[: pairs.num_pairs]
-        return tuple(KernelValues(walks @ theta.softmax(0), None) for theta in self.theta)
+        return tuple((walks @ self.theta.softmax(-1).T).split(1, dim=-1))
 
     def extra_repr(self) -> str:
-        layers, walks, channels = self.theta.shape
-        return f"{walks} walks → {channels}, layers={layers}"
+        layers, walks = self.theta.shape
+        return f"{walks} walks, layers={layers}"

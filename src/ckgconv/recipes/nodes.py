@@ -62,7 +62,6 @@ def nodes_homophilous() -> Recipe:
         data=DataRecipe("cora"),
         model=PropagationRecipe(
             width=64,
-            channels=16,
             layers=5,
             restart=0.1,
             dropout=0.8,
