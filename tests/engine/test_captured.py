@@ -7,6 +7,7 @@ import torch
 from small_data import small_dataset
 
 from ckgconv import recipe, train
+from ckgconv.data import load
 from ckgconv.engine.epoch import captured_losses, eager_step, evaluate
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import source_of
@@ -51,6 +52,35 @@ def test_twenty_steps_with_degrees_in_the_coordinates(monkeypatch):
 
 def test_twenty_steps_with_sparse_global_support(monkeypatch):
     equals_plain_torch(without_dropout("zinc", support="sparse_global", steps=3), monkeypatch)
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_steps_over_one_large_graph(captured, monkeypatch):
+    """Ten thousand nodes: programs of the node pass own several tiles. Fused passes one by one, then captured."""
+
+    def by_capture(learner):
+        (step,) = captured_losses(learner)
+        return step[1]
+
+    def one_by_one(learner):
+        learner.model.train()
+        return eager_step(learner, learner.data.train)
+
+    found, score = six_steps(by_capture if captured else one_by_one)
+    monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: False)
+    expected, reference = six_steps(one_by_one)
+    assert ((found - expected).abs() / expected.abs()).max() < 1e-3
+    assert score == pytest.approx(reference, abs=2e-3)
+
+
+def six_steps(step):
+    """Losses of six steps over minesweeper, and the validation AUROC after them."""
+    chosen = recipe("nodes-heterophilous")
+    torch.manual_seed(5)
+    model = CKGCN.from_recipe(replace(chosen.model, width=8, blocks=2))
+    learner = make_learner(make_fabric("cuda", "32"), model, load(chosen.data), chosen)
+    learner.schedule.begin(20)
+    return torch.tensor([step(learner) for _ in range(6)]), evaluate(learner, "val")
 
 
 def test_evaluation_of_the_training_split_changes_no_weight():
