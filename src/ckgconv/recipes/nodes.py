@@ -54,33 +54,36 @@ def large_sbm() -> Recipe:
 def nodes_homophilous() -> Recipe:
     """Classes of nodes whose neighbours mostly share their class, from a few labels; Cora's public split.
 
-    Half of what a small network could learn from 140 labels is noise: strong dropout on features and hidden values,
-    strong decay, and a kernel that can only average.
+    Half of what a small network could learn from 140 labels is noise: strong dropout on features and hidden values, a
+    penalty on the first map, and a kernel that can only average. The best of three settings of this form by the mean
+    validation accuracy of seeds 0 to 2: 0.823, 0.819 and 0.817.
     """
     return Recipe(
         name="nodes-homophilous",
         data=DataRecipe("cora"),
         model=PropagationRecipe(
             width=64,
-            layers=5,
+            layers=3,
             restart=0.1,
-            dropout=0.8,
-            node=AttributeRecipe("linear", (1433,), normalise="rows", dropout=0.8),
+            dropout=0.6,
+            node=AttributeRecipe("linear", (1433,), normalise="rows", dropout=0.7),
             edge=AttributeRecipe("none"),
             head=HeadRecipe("pyramid", "none", layers=1, outputs=7),
-            steps=2,
-            support=2,
+            steps=3,
+            support=3,
         ),
         training=TrainingRecipe(
             "cross_entropy",
             "accuracy",
-            epochs=300,
+            epochs=600,
             warmup_epochs=0,
             batch_size=1,
-            learning_rate=1e-2,
-            min_learning_rate=1e-2,
-            weight_decay=0.5,
-            patience=100,
+            learning_rate=2e-2,
+            min_learning_rate=2e-2,
+            weight_decay=2e-3,
+            clip_norm=100.0,
+            patience=150,
+            optimizer="adam",
         ),
     )
 
