@@ -61,8 +61,8 @@ class Propagation(GraphModel):
             h: Tensor = self.predictor(dropout(hidden, self.recipe.dropout, self.training))
             z = h
             for psi in self.kernel(batch.pairs):
-                # A copy, not `contiguous`, which depends on whether there is more than one pair: an exported program may
-                # not.
+                # A copy, not `contiguous`, which depends on whether there is more than one pair: an exported program
+                # may not.
                 spread = KernelValues(psi.expand(-1, h.shape[1]).clone(memory_format=torch.contiguous_format), None)
                 z = restart * h + (1 - restart) * convolve(self.channels, z, spread, batch.pairs)
         return z
