@@ -91,7 +91,7 @@ def _dataclass(value: Any, kind: Any, where: str, subclasses: Subclasses | None)
         return kind(**{name: convert(item, kinds[name], f"{where}.{name}", subclasses) for name, item in value.items()})
     except TypeError as error:
         missing = [name for name in kinds if name not in value]
-        raise InputError(f"{where} lacks {', '.join(missing)}: give a complete recipe.") from error
+        raise InputError(f"{where} lacks {', '.join(missing)}: add what is missing.") from error
 
 
 def _one_of(value: Any, choices: tuple[Any, ...], where: str) -> Any:
