@@ -53,6 +53,15 @@ def test_a_file_changed_inside_the_folder_is_held_to_the_same_history(tmp_path):
         folder.adopt(folder.campaign())
 
 
+def test_a_file_that_only_says_final_is_not_final_before_its_history_says_so(tmp_path):
+    folder = adopted(tmp_path)
+    file = tmp_path / "campaign.json"
+    file.write_text(file.read_text().replace('"final": false', '"final": true'))
+    assert not folder.campaign().final
+    folder.adopt(campaign(final=True))
+    assert folder.campaign().final
+
+
 def test_the_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "letter.txt").write_text("dear")
     with pytest.raises(InputError, match=r"has no history\.json, but letter.txt"):

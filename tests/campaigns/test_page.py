@@ -106,3 +106,13 @@ def test_a_page_before_anything_is_trained_and_with_unfinished_and_failed_runs(t
     assert f"- {second.name} failed: No luck." in page
     assert f"- {first.name}: stopped after 2 of 3 epochs" in page
     assert cells(page)[0]["n"] == "1"
+
+
+def test_a_run_that_diverged_is_named_and_not_counted(tmp_path):
+    folder = adopted(tmp_path, grid={"recipes": ["zinc"], "seeds": [0, 1, 2], "changes": [SHORT]})
+    write(folder, [None] * 3, vals=[0.5, None, 0.6])  # null: NaN
+    write_campaign_page(folder)
+    page = (tmp_path / "README.md").read_text()
+    (row,) = cells(page)
+    assert (row["n"], row["val"]) == ("2", "0.5500 ± 0.0707")
+    assert f"- {folder.campaign().runs()[1].name}: done after 4 of 4 epochs, without a finite metric" in page

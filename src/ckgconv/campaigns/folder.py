@@ -12,7 +12,7 @@ Runs are never exchanged for others: once one is trained, a file may only add ru
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,14 @@ class CampaignFolder:
     path: Path
 
     def campaign(self) -> Campaign:
-        """The campaign, as it was last read."""
+        """The campaign, as it was last read; final only where its history says since when."""
         file = self.path / FILE
-        return campaign_from_json(read_text(file, "give the folder of a campaign."), str(file))
+        campaign = campaign_from_json(read_text(file, "give the folder of a campaign."), str(file))
+        return replace(campaign, final=campaign.final and self.declared_final() is not None)
+
+    def declared_final(self) -> str | None:
+        """When it was declared final; None: it is not."""
+        return next((event.time for event in self.history() if event.event == FINAL), None)
 
     def run(self, planned: PlannedRun) -> Path:
         return self.path / "runs" / planned.name
@@ -105,7 +110,7 @@ class CampaignFolder:
             f"The file no longer has {', '.join(removed[:3])}, but runs of {self.path} have been trained: only add "
             f"runs to its file, or start another campaign with --out.",
         )
-        declared = next((event.time for event in history if event.event == FINAL), None)
+        declared = self.declared_final()
         require(
             campaign.final or declared is None,
             f"{self.path} was declared final at {declared}, and the file says that it is not: a final campaign stays "

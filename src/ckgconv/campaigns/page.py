@@ -8,13 +8,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ckgconv.campaigns.folder import CampaignFolder, Event
 from ckgconv.campaigns.plan import Campaign
-from ckgconv.campaigns.progress import FAILED, Progress, counts, progress_of
+from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, progress_of
 from ckgconv.engine.record import Record
 from ckgconv.recipe import Recipe
 from ckgconv.studies.compare import costs, direction
@@ -41,6 +42,8 @@ s/epoch: median over the training epochs; total s: with validation and checkpoin
 peak of a run. Times of runs that shared a device, or had different ones, are no benchmark."""
 FIRST_COLUMNS = ("data set", "recipe and changes", "n", "metric", "val")
 TEST_COLUMNS = ("test", "paper", "against the paper")
+# Characters of a label before it is folded.
+LABEL_WIDTH = 30
 LAST_COLUMNS = ("against the first", "parameters", "s/epoch", "total s", "MB", "records")
 
 
@@ -55,8 +58,7 @@ class Row:
     @property
     def ended(self) -> list[Record]:
         """Records of the runs that count: all epochs trained, and tested where the campaign is final."""
-        records = [each.record for each in self.runs if each.record is not None and each.record.ended]
-        return [record for record in records if record.best is not None and (record.test is not None or not self.final)]
+        return [each.record for each in self.runs if each.record is not None and counts_in(each, self.final)]
 
     @property
     def vals(self) -> list[float]:
@@ -113,7 +115,13 @@ def campaign_report(campaign: Campaign, found: Sequence[Progress], history: Sequ
         columns=(*FIRST_COLUMNS, *(TEST_COLUMNS if campaign.final else ()), *LAST_COLUMNS),
         rows=[_cells(row, first[row.problem]) for row in rows],
         figure=_draw(campaign, rows),
-        notes=(TEST if campaign.final else VALIDATION, COSTS, _shared(found), *_left_out(found), _told(history)),
+        notes=(
+            TEST if campaign.final else VALIDATION,
+            COSTS,
+            _shared(found),
+            *_left_out(found, campaign.final),
+            _told(history),
+        ),
         values={
             "final": campaign.final,
             "rows": [_values(row) for row in rows],
@@ -122,6 +130,14 @@ def campaign_report(campaign: Campaign, found: Sequence[Progress], history: Sequ
         seeds=tuple(sorted({record.seed for record in records})),
         origin=origin_of(records) if records else None,
     )
+
+
+def counts_in(run: Progress, final: bool) -> bool:
+    """Whether the metrics of a run enter its row: all of its epochs are trained, and what is shown is a number."""
+    if run.record is None or run.record.best is None or not run.record.ended:
+        return False
+    best = run.record.best
+    return math.isfinite(best.val) and (not final or (best.test is not None and math.isfinite(best.test)))
 
 
 def rows_of(campaign: Campaign, found: Sequence[Progress]) -> list[Row]:
@@ -178,7 +194,7 @@ def _mean(values: Sequence[float]) -> str | None:
 
 
 def _printed(row: Row) -> str | None:
-    shown = " ± ".join(f"{value:.4g}" for value in row.paper)
+    shown = " ± ".join(f"{value:.{digits}g}" for value, digits in zip(row.paper, (4, 2), strict=False))
     return f"{shown}, unchanged" if shown and row.changed else shown or None
 
 
@@ -214,13 +230,14 @@ def _defined(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _left_out(found: Sequence[Progress]) -> tuple[str, ...]:
+def _left_out(found: Sequence[Progress], final: bool) -> tuple[str, ...]:
     """Runs that do not count: failed ones with their sentences, and how far the others are."""
     lines = [f"- {each.planned.name} failed: {each.failure}" for each in found if each.state == FAILED]
     lines += [
         f"- {each.planned.name}: {each.state} after {each.done} of {each.epochs} epochs"
+        + (", without a finite metric" if each.state == DONE else "")
         for each in found
-        if each.state != FAILED and each.done and each.record is not None and not each.record.ended
+        if each.state != FAILED and each.done and not counts_in(each, final)
     ]
     return ("Not counted:\n\n" + "\n".join(lines),) if lines else ()
 
@@ -247,6 +264,9 @@ def _draw(campaign: Campaign, rows: Sequence[Row]) -> Figure:
     axes = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
     for place, panel in zip(axes, panels, strict=True):
         _draw_panel(place, panel, campaign.final)
+    if campaign.final and any(row.paper for row in rows):
+        axes[0].errorbar([], [], xerr=[], fmt="s", color="tab:gray", markersize=4, label="printed, mean ± s.d.")
+        figure.legend(fontsize=8, loc="outside lower right")
     figure.suptitle(campaign.shows, fontsize=11, wrap=True)
     return figure
 
@@ -260,7 +280,7 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], final: bool) -> None:
         if final and row.paper:
             spread = row.paper[1] if len(row.paper) > 1 else None
             axes.errorbar(row.paper[0], place + 0.25, xerr=spread, fmt="s", color="tab:gray", markersize=4)
-    axes.set_yticks(range(len(rows)), [row.label.replace(" ", "\n", 1) for row in rows], fontsize=7)
+    axes.set_yticks(range(len(rows)), [fill(row.label, LABEL_WIDTH) for row in rows], fontsize=7)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="x", labelsize=8)
     (data, metric), split = rows[0].problem, "test" if final else "validation"
