@@ -9,6 +9,7 @@ import time
 
 import pytest
 from campaign_files import SMALL, adopted, values
+from records import write_run
 
 from ckgconv.campaigns import queue
 from ckgconv.campaigns.folder import CampaignFolder
@@ -156,17 +157,17 @@ def test_a_worker_that_does_not_end_is_killed(tmp_path, workers, monkeypatch):
 
 
 def test_runs_start_only_where_an_epoch_fits(tmp_path):
-    folder = adopted(tmp_path)
-    (waiting,) = progress_of(folder)
+    folder = adopted(tmp_path, grid={"seeds": [0, 1]})
+    first, second = folder.campaign().runs()
     with locked(tmp_path) as lock:
-        made = queue.Queue(folder, QueueSettings(), lock, print, [], time.time() + 50)
-        assert made._fits(waiting)
-        made.starts = 1
-        assert made._fits(waiting)  # nothing is known about its epochs
-        slow = type(waiting)(waiting.planned, WAITING, None, 3, epoch_seconds=60.0)
-        assert not made._fits(slow)
+        made = queue.Queue(folder, QueueSettings(), lock, print, [], time.time() + 50, starts=1)
+        assert made._fits(second)  # nothing is known about its epochs
+        write_run(folder.run(first), 0, None, first.resolved(), epochs=1, wall_s=60.0)
+        assert not made._fits(second)
         made.starts = 0
-        assert made._fits(slow)  # or no piece would ever train it
+        assert made._fits(second)  # or no piece would ever train it
+        made.starts, made.until = 1, None
+        assert made._fits(second)
     assert str(Holder(7, "here")) == "process 7 on here"
 
 

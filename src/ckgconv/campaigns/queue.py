@@ -25,6 +25,8 @@ from ckgconv.checks import InputError
 from ckgconv.data import CATALOGUE, data_folder, find, load
 
 POLL_SECONDS = 0.1
+# Seconds from the start of a worker to its first epoch, about: imports, data, compilation.
+START_SECONDS = 30.0
 # Seconds that workers have to end when they are told to.
 PATIENCE = 10.0
 Say = Callable[[str], None]
@@ -49,7 +51,7 @@ class Queue:
     settings: QueueSettings
     lock: Lock
     say: Say
-    waiting: list[Progress]
+    waiting: list[PlannedRun]
     until: float | None
     running: dict[str, tuple[PlannedRun, subprocess.Popen[bytes]]] = field(default_factory=dict)
     starts: int = 0  # in this piece
@@ -67,17 +69,18 @@ class Queue:
 
     def _start(self) -> None:
         while self.waiting and len(self.running) < self.settings.at_once and self._fits(self.waiting[0]):
-            planned = self.waiting.pop(0).planned
+            planned = self.waiting.pop(0)
             self.running[planned.name] = planned, self._process(planned)
             self.starts += 1
             self.lock.write(list(self.running))
             self.say(f"{planned.name}: started")
 
-    def _fits(self, next_run: Progress) -> bool:
-        """Whether an epoch of the run is expected to end in time; the first runs of a piece are always started."""
+    def _fits(self, next_run: PlannedRun) -> bool:
+        """Whether a run is expected to end an epoch in time; the first runs of a piece are always started."""
         if self.until is None or self.starts < self.settings.at_once:
             return True
-        return time.time() + (next_run.epoch_seconds or 0.0) < self.until
+        found = next(each for each in progress_of(self.folder) if each.planned == next_run)
+        return time.time() + START_SECONDS + (found.epoch_seconds or 0.0) < self.until
 
     def _process(self, planned: PlannedRun) -> subprocess.Popen[bytes]:
         settings = self.settings
@@ -139,7 +142,7 @@ def train_all(folder: CampaignFolder, settings: QueueSettings, lock: Lock, say: 
         folder.write_failures({})
     left = [each for each in progress_of(folder) if each.to_train]
     _fetch_data(left, settings, say)
-    queue = Queue(folder, settings, lock, say, left, until)
+    queue = Queue(folder, settings, lock, say, [each.planned for each in left], until)
     with _ending_on_terminate(), shared_gpu(settings.device if left else "cpu", settings.at_once, say):
         try:
             queue.work()
