@@ -14,6 +14,7 @@ from small_data import small_dataset
 
 from ckgconv import RECIPES, InputError, open_run, recipe, train
 from ckgconv.engine import checkpoint
+from ckgconv.engine import run as run_module
 from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.files import write_text, write_whole
 from ckgconv.recipe import Recipe
@@ -243,3 +244,35 @@ def test_files_are_whole_or_absent(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="could not be written"):
         write_text(tmp_path / "file" / "inside.txt", "no")
+
+
+def test_without_the_test_split_nothing_reads_it_until_the_run_is_tested(tmp_path, monkeypatch):
+    chosen = small()
+    data = data_for(chosen)
+    read = []
+    evaluate = run_module.evaluate
+    monkeypatch.setattr(run_module, "evaluate", lambda learner, split: read.append(split) or evaluate(learner, split))
+    run = train(chosen, data=data, folder=tmp_path / "run", device="cpu", test=False)
+    assert set(read) == {"val"}
+    assert run.record.test is None
+    saved = json.loads((tmp_path / "run" / "record.json").read_text())
+    assert saved["best"]["test"] is None
+    assert "test" not in saved["recipe"]["given"]
+    opened = open_run(tmp_path / "run", device="cpu", data=data)
+    assert opened.record.ended
+    run_module.record_test(opened)
+    assert read[-1] == "test"
+    whole = train(chosen, data=data, device="cpu")
+    tested = json.loads((tmp_path / "run" / "record.json").read_text())
+    assert tested["best"] == json.loads(json.dumps(vars(whole.record.best)))
+    run_module.record_test(opened)
+    assert read.count("test") == 2  # once for each run
+
+
+def test_a_run_has_ended_when_its_epochs_or_its_patience_have(tmp_path):
+    chosen = small(epochs=30, patience=1)
+    run = train(chosen, data=data_for(chosen), folder=tmp_path / "run", device="cpu", test=False)
+    assert len(run.record.epochs) < 30
+    assert run.record.ended
+    run.record.epochs = run.record.epochs[: run.record.best.epoch + 1]
+    assert not run.record.ended

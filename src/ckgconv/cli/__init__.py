@@ -7,6 +7,7 @@ import typer
 from ckgconv.checks import InputError
 from ckgconv.cli import processes
 from ckgconv.cli.bench import bench_command
+from ckgconv.cli.campaign import campaign_command
 from ckgconv.cli.compare import compare_command
 from ckgconv.cli.data import data_commands
 from ckgconv.cli.evaluate import evaluate_command
@@ -29,6 +30,7 @@ app.command("info")(info)
 app.add_typer(data_commands, name="data")
 app.command("bench")(bench_command)
 app.command("study")(study_command)
+app.command("campaign")(campaign_command)
 
 # The exit code of a program that Ctrl-C interrupted.
 INTERRUPTED = 130
@@ -48,7 +50,7 @@ def main() -> None:
         sys.exit(2)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            print("Interrupted: continue training with --resume.", file=sys.stderr)
+            print("Interrupted: continue training with --resume, a campaign with the same command.", file=sys.stderr)
         raise
 
 

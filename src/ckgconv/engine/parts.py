@@ -22,6 +22,8 @@ from ckgconv.registry import nearest
 from ckgconv.tasks.given import GivenLoss, GivenMetric
 
 GivenOptimizer = Callable[[Iterable[Parameter]], torch.optim.Optimizer]
+# What changes nothing about the network that is trained: a saved run does not ask for it again.
+ASIDE = ("callbacks", "test")
 
 
 class OpenedParts(TypedDict, total=False):
@@ -38,6 +40,7 @@ class GivenParts(OpenedParts, total=False):
     optimizer: GivenOptimizer
     schedule: GivenSchedule
     callbacks: Sequence[Any]
+    test: bool
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,8 @@ class Parts:
         metric: a torchmetrics object, an `OwnMetric` or a `Metric`.
         optimizer: parameters → torch optimiser, whose state of each parameter is tensors.
         schedule: epoch → learning rate, or a torch scheduler such as `partial(StepLR, step_size=10)`.
-        callbacks: objects with `on_step` or `on_epoch` (`engine.callbacks`); a saved run does not ask for them again.
+        callbacks: objects with `on_step` or `on_epoch` (`engine.callbacks`).
+        test: whether the network of the best epoch is tested at the end; otherwise `record_test` can do so later.
     """
 
     model: GivenModel | None = None
@@ -60,11 +64,12 @@ class Parts:
     optimizer: GivenOptimizer | None = None
     schedule: GivenSchedule | None = None
     callbacks: Sequence[Any] = ()
+    test: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Which parts were given, without callbacks."""
-        return tuple(name for name in _names() if name != "callbacks" and getattr(self, name) is not None)
+        """Which parts were given that a saved run asks for again."""
+        return tuple(name for name in _names() if name not in ASIDE and getattr(self, name) is not None)
 
     def named_in(self, recipe: Recipe) -> Recipe:
         """The recipe with the parts given; refused where one that it was saved with is missing."""

@@ -7,6 +7,7 @@ here and null in record.json.
 
 import csv
 import json
+import math
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Best:
-    """The best validation epoch; `test` is None until the run is finished, and without test targets."""
+    """The best validation epoch; `test` is None until it is tested, and without test targets."""
 
     epoch: int
     val: float
@@ -87,6 +88,16 @@ class Record:
     def test(self) -> float | None:
         """Test metric of the best validation epoch; None before it is tested."""
         return None if self.best is None else self.best.test
+
+    @property
+    def ended(self) -> bool:
+        """Whether no epoch is left to train; one that a callback stopped can be trained further."""
+        training = self.recipe.get("training", {})
+        return len(self.epochs) >= training.get("epochs", math.inf) or self.out_of_patience(training.get("patience"))
+
+    def out_of_patience(self, patience: int | None) -> bool:
+        """Whether the last `patience` epochs were no better than one before them."""
+        return patience is not None and self.best is not None and self.epochs[-1].epoch - self.best.epoch >= patience
 
     def to_json(self) -> dict[str, Any]:
         """The object that `from_json` reads."""

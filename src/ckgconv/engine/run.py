@@ -105,7 +105,7 @@ def train(
         device: "auto", "cpu" or "cuda"; precision: "32", "tf32", "bf16" or "64".
         watcher: told of every step and epoch, such as a progress bar.
         given: parts of your own in place of those that the recipe names: model, loss, metric, optimizer, schedule; and
-            callbacks. See `Parts`.
+            callbacks; and test=False, which leaves the test split alone. See `Parts`.
     """
     watcher, parts = watcher or Silence(), parts_of(given)
     recipe = parts.named_in(recipe_of(recipe) if isinstance(recipe, str) else recipe)
@@ -127,8 +127,21 @@ def train(
     if folder is not None and run.writes:
         write_text(folder / "recipe.json", to_json(recipe))
     _run_epochs(run, first_epoch, watcher, Callbacks(run, parts.callbacks))
-    _finish(run)
+    run.model.load_state_dict(run.best_weights)
+    if parts.test:
+        record_test(run)
+    else:
+        _write_result(run)
     return run
+
+
+def record_test(run: Run) -> None:
+    """Test the network of the best epoch, once, and write the result; of an opened run too."""
+    best = run.record.best
+    assert best is not None
+    if best.test is None and len(run.learner.data.target_rows("test")):
+        run.record.best = replace(best, test=run.evaluate("test"))
+    _write_result(run)
 
 
 def make_learner(
@@ -195,7 +208,7 @@ def _each_epoch(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbac
     earlier = run.record.wall_s  # seconds before the run was resumed
     start, budget = time.perf_counter(), CheckpointBudget()
     for number in range(first_epoch, epochs):
-        if callbacks.stopped or _out_of_patience(run):
+        if callbacks.stopped or run.record.out_of_patience(run.recipe.training.patience):
             break
         epoch = _run_epoch(run, number, watcher, callbacks)
         last = callbacks.epoch(epoch) or number == epochs - 1
@@ -229,19 +242,8 @@ def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) ->
     return epoch
 
 
-def _finish(run: Run) -> None:
-    """Load the best weights, test them once, and write the result."""
-    run.model.load_state_dict(run.best_weights)
-    best = run.record.best
-    assert best is not None
-    if best.test is None and len(run.learner.data.target_rows("test")):
-        run.record.best = replace(best, test=run.evaluate("test"))
+def _write_result(run: Run) -> None:
     if run.folder is not None and run.writes:
         save_best(run)
         write_record(run.folder, run.record)
     run.learner.fabric.barrier()  # a process that exits early would break the connections of the others
-
-
-def _out_of_patience(run: Run) -> bool:
-    patience, epochs, best = run.recipe.training.patience, run.record.epochs, run.record.best
-    return patience is not None and best is not None and epochs[-1].epoch - best.epoch >= patience

@@ -1,7 +1,7 @@
 """Values as JSON has them → dataclasses, by the annotations of their fields; strict, so that no typo is ignored."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -90,8 +90,9 @@ def _dataclass(value: Any, kind: Any, where: str, subclasses: Subclasses | None)
     try:
         return kind(**{name: convert(item, kinds[name], f"{where}.{name}", subclasses) for name, item in value.items()})
     except TypeError as error:
-        missing = [name for name in kinds if name not in value]
-        raise InputError(f"{where} lacks {', '.join(missing)}: give a complete recipe.") from error
+        required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
+        missing = [name for name in required if name not in value]
+        raise InputError(f"{where} lacks {', '.join(missing)}: add what is missing.") from error
 
 
 def _one_of(value: Any, choices: tuple[Any, ...], where: str) -> Any:

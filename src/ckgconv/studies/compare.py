@@ -5,7 +5,7 @@ apart unless p < 0.05, nor where a group has a single finished run or was tested
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -20,7 +20,7 @@ from ckgconv.studies.groups import Group, Member, grouped, read_members
 from ckgconv.studies.outcomes import epoch_seconds, origin_of
 from ckgconv.studies.report import Cell, Report, markdown_table, new_figure
 from ckgconv.studies.significance import LEVEL
-from ckgconv.studies.t_test import sample, t_test
+from ckgconv.studies.verdict import Values, Verdict, welch
 from ckgconv.tasks.metrics import METRICS
 
 RUN_COLUMNS = ("run", "recipe", "seed", "state", "best epoch", "val", "test", "parameters", "s/epoch", "total s", "MB")
@@ -35,32 +35,13 @@ validation and checkpoints, mean of the runs; MB: the largest peak of a run. Tim
 different ones, are no benchmark."""
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Whether two groups differ; p is None where no test applies, and `why` says why."""
-
-    first: str
-    second: str
-    p: float | None
-    why: str = ""
-
-    @property
-    def told_apart(self) -> bool:
-        return self.p is not None and self.p < LEVEL
-
-    def __str__(self) -> str:
-        if self.p is None:
-            return f"no test: {self.why}"
-        return f"told apart, p = {self.p:.2g}" if self.told_apart else f"not told apart, p = {self.p:.2g}"
-
-
 def compare(paths: Sequence[Path]) -> Report:
     """The report on several runs."""
     require(len(paths) > 1, f"{len(paths)} run was given: give at least two to compare.")
     members = read_members(paths)
     groups = grouped(members)
     metric = members[0].record.metric
-    verdicts = [verdict(one, other, metric) for one, other in combinations(groups, 2)]
+    verdicts = [verdict(one, other) for one, other in combinations(groups, 2)]
     best = best_group(groups, metric)
     title = finding(groups, verdicts, best, metric)
     runs = [run_row(group, member) for group in groups for member in group.members]
@@ -85,18 +66,9 @@ def direction(metric: str) -> bool | None:
     return METRICS[metric].higher_is_better if metric in METRICS else None
 
 
-def verdict(one: Group, other: Group, metric: str) -> Verdict:
-    """Welch's t-test between two groups."""
-    names = one.label, other.label
-    if min(len(one.tests), len(other.tests)) < 2:
-        return Verdict(*names, None, "it needs 2 finished runs of each")
-    if one.digests and other.digests and one.digests != other.digests:
-        return Verdict(*names, None, "they were not tested on the same data")
-    samples = sample(one.tests), sample(other.tests)
-    if not any(each.deviation > 0 for each in samples):
-        return Verdict(*names, None, "no run differs from the others of its group")
-    # Two-sided, so that the direction does not matter.
-    return Verdict(*names, t_test(*samples, bool(direction(metric)), equal_variance=False).two_sided)
+def verdict(one: Group, other: Group) -> Verdict:
+    """Welch's t-test between the test metrics of two groups."""
+    return welch(Values(one.label, one.tests, one.digests), Values(other.label, other.tests, other.digests))
 
 
 def best_group(groups: Sequence[Group], metric: str) -> Group | None:

@@ -31,7 +31,7 @@ class Member:
         if self.record.test is not None:
             return "finished"
         planned, done = self.record.recipe.get("training", {}).get("epochs"), len(self.record.epochs)
-        if planned is not None and done >= planned:
+        if self.record.ended:
             return "finished, no test metric"
         untested = self.record.data is not None and self.record.data.test == 0
         return f"{'no test split' if untested else 'unfinished'}: {done} of {planned or 'unknown'} epochs"

@@ -1,0 +1,288 @@
+"""The page of a campaign: a row per recipe and changes, mean and s.d. over seeds, t-tests, and the records of each row.
+
+A page shows validation metrics alone until the campaign is final. Rows on one data set are compared with its first row
+by Welch's t-test: one is better only where p < 0.05, and otherwise they are not told apart.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from textwrap import fill
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ckgconv.campaigns.folder import CampaignFolder, Event
+from ckgconv.campaigns.plan import Campaign
+from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, progress_of
+from ckgconv.engine.record import Record
+from ckgconv.recipe import Recipe
+from ckgconv.studies.compare import costs, direction
+from ckgconv.studies.grid import plus_minus
+from ckgconv.studies.outcomes import origin_of
+from ckgconv.studies.printed import PAPER_RUNS
+from ckgconv.studies.report import Cell, Origin, Provenance, Report, new_figure, write_page
+from ckgconv.studies.significance import LEVEL
+from ckgconv.studies.t_test import Sample, sample, t_test
+from ckgconv.studies.verdict import Values, Verdict, welch
+
+VALIDATION = f"""\
+This campaign is not final: its settings may still change, and no test metric has been computed. Metrics are those of
+the validation split at the best epoch, mean ± s.d. (dividing by n - 1) over the n finished seeds of a row; the epoch
+was chosen by them, so they flatter every row. "Against the first" is Welch's two-sided t-test with the first row of the
+same data set, at the level of {LEVEL} and without a correction for several comparisons."""
+TEST = f"""\
+Metrics are those of the best validation epoch, mean ± s.d. (dividing by n - 1) over the n finished seeds of a row.
+"Against the first" is Welch's two-sided t-test between test metrics with the first row of the same data set; "against
+the paper" the same test with the printed mean ± s.d. of {PAPER_RUNS} runs, for an unchanged recipe. The level is
+{LEVEL}, without a correction for several comparisons."""
+COSTS = """\
+s/epoch: median over the training epochs; total s: with validation and checkpoints, mean of the runs; MB: the largest
+peak of a run. Times of runs that shared a device, or had different ones, are no benchmark."""
+FIRST_COLUMNS = ("data set", "recipe and changes", "n", "metric", "val")
+TEST_COLUMNS = ("test", "paper", "against the paper")
+# Characters of a label before it is folded.
+LABEL_WIDTH = 30
+LAST_COLUMNS = ("against the first", "parameters", "s/epoch", "total s", "MB", "records")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The runs of one recipe with its changes and precision."""
+
+    label: str
+    runs: tuple[Progress, ...]
+    final: bool
+
+    @property
+    def ended(self) -> list[Record]:
+        """Records of the runs that count: all epochs trained, and tested where the campaign is final."""
+        return [each.record for each in self.runs if each.record is not None and counts_in(each, self.final)]
+
+    @property
+    def vals(self) -> list[float]:
+        return [record.best.val for record in self.ended if record.best is not None]
+
+    @property
+    def tests(self) -> list[float]:
+        """Empty before the campaign is final, whatever a record holds."""
+        return [record.test for record in self.ended if record.test is not None] if self.final else []
+
+    @property
+    def judged(self) -> Values:
+        """What t-tests compare."""
+        digests = {record.data.digest for record in self.ended if record.data is not None}
+        return Values(self.label, self.tests if self.final else self.vals, digests)
+
+    @property
+    def recipe(self) -> Recipe:
+        return self.runs[0].planned.resolved()
+
+    @property
+    def problem(self) -> tuple[str, str]:
+        """Data set and metric: rows are compared where they have both in common."""
+        return self.recipe.data.name, self.recipe.training.metric
+
+    @property
+    def paper(self) -> tuple[float, ...]:
+        """The printed test metric of the recipe, changed or not."""
+        return self.recipe.paper_test
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.runs[0].planned.changes)
+
+
+def write_campaign_page(folder: CampaignFolder) -> Report:
+    """Write README.md, figure.png and table.json into the folder of a campaign."""
+    campaign, found = folder.campaign(), progress_of(folder)
+    report = campaign_report(campaign, found, folder.history())
+    origin = report.origin or Origin(None, "no device", {}, 0.0)
+    command = f"ckgconv campaign {folder.path.resolve().name}"
+    write_page(folder.path, report, Provenance(**asdict(origin), command=command, seeds=report.seeds))
+    return report
+
+
+def campaign_report(campaign: Campaign, found: Sequence[Progress], history: Sequence[Event]) -> Report:
+    """The table, the figure and the tests of what is trained so far."""
+    rows = rows_of(campaign, found)
+    first = {row.problem: row for row in reversed(rows)}
+    records = [record for row in rows for record in row.ended]
+    verdicts = [welch(first[row.problem].judged, row.judged) for row in rows if row is not first[row.problem]]
+    return Report(
+        title=f"{campaign.shows}: {counts(found)}",
+        columns=(*FIRST_COLUMNS, *(TEST_COLUMNS if campaign.final else ()), *LAST_COLUMNS),
+        rows=[_cells(row, first[row.problem]) for row in rows],
+        figure=_draw(campaign, rows),
+        notes=(
+            TEST if campaign.final else VALIDATION,
+            COSTS,
+            _shared(found),
+            *_left_out(found, campaign.final),
+            _told(history),
+        ),
+        values={
+            "final": campaign.final,
+            "rows": [_values(row) for row in rows],
+            "tests": [{**asdict(each), "told_apart": each.told_apart} for each in verdicts],
+        },
+        seeds=tuple(sorted({record.seed for record in records})),
+        origin=origin_of(records) if records else None,
+    )
+
+
+def counts_in(run: Progress, final: bool) -> bool:
+    """Whether the metrics of a run enter its row: all of its epochs are trained, and what is shown is a number."""
+    if run.record is None or run.record.best is None or not run.record.ended:
+        return False
+    best = run.record.best
+    return math.isfinite(best.val) and (not final or (best.test is not None and math.isfinite(best.test)))
+
+
+def rows_of(campaign: Campaign, found: Sequence[Progress]) -> list[Row]:
+    """In the order of the file, those of one data set together; labels name what not all runs share."""
+    settings = [{each.planned.precision, *each.planned.changes} for each in found]
+    shared = set.intersection(*settings)
+    groups: dict[str, list[Progress]] = {}
+    for each in found:
+        apart = [value for value in (*each.planned.changes, each.planned.precision) if value not in shared]
+        groups.setdefault(" ".join([each.planned.recipe, *apart]), []).append(each)
+    rows = [Row(label, tuple(runs), campaign.final) for label, runs in groups.items()]
+    order = list(dict.fromkeys(row.problem for row in rows))
+    return sorted(rows, key=lambda row: order.index(row.problem))
+
+
+def _cells(row: Row, first: Row) -> tuple[Cell, ...]:
+    tested = (_mean(row.tests), _printed(row), against_paper(row)) if row.final else ()
+    costs_of_row: tuple[Cell, ...] = costs(row.ended) if row.ended else (None, None, None)
+    parameters = row.ended[0].parameters if row.ended else None
+    against = "the first" if row is first else against_first(row, first)
+    data, metric = row.problem
+    counted = (data, row.label, len(row.ended), metric, _mean(row.vals))
+    return (*counted, *tested, against, parameters, *costs_of_row, _links(row))
+
+
+def against_first(row: Row, first: Row) -> str:
+    """What the test between a row and the first one of its data set says."""
+    found, one, other = welch(first.judged, row.judged), first.judged.values, row.judged.values
+    return _worded(found, fmean(other) - fmean(one), row.problem[1]) if found.told_apart else str(found)
+
+
+def against_paper(row: Row) -> str | None:
+    """What the test between a row and the printed mean ± s.d. says; None where it does not apply."""
+    if row.changed or len(row.paper) != 2 or len(row.tests) < 2:
+        return None
+    ours, printed = sample(row.tests), Sample(*row.paper, PAPER_RUNS)
+    if ours.deviation == printed.deviation == 0:
+        return None
+    p = t_test(ours, printed, higher_is_better=True, equal_variance=False).two_sided
+    found = Verdict(row.label, "the paper", p)
+    return _worded(found, ours.mean - printed.mean, row.problem[1]) if found.told_apart else str(found)
+
+
+def _worded(found: Verdict, difference: float, metric: str) -> str:
+    """A difference that is told apart: better or worse, where the direction of the metric is known."""
+    higher = direction(metric)
+    if higher is None:
+        return str(found)
+    return f"{'better' if (difference > 0) == higher else 'worse'}, p = {found.p:.2g}"
+
+
+def _mean(values: Sequence[float]) -> str | None:
+    return plus_minus(values) if values else None
+
+
+def _printed(row: Row) -> str | None:
+    shown = " ± ".join(f"{value:.{digits}g}" for value, digits in zip(row.paper, (4, 2), strict=False))
+    return f"{shown}, unchanged" if shown and row.changed else shown or None
+
+
+def _links(row: Row) -> str | None:
+    """The records that the numbers of a row come from, or will."""
+    kept = [each.planned for each in row.runs if each.record is not None]
+    return ", ".join(f"[seed {each.seed}](runs/{each.name}/record.json)" for each in kept) or None
+
+
+def _values(row: Row) -> dict[str, object]:
+    """Every number of a row, by record."""
+    return {
+        "data": row.problem[0],
+        "label": row.label,
+        "metric": row.problem[1],
+        "paper": row.paper,
+        "runs": [
+            {
+                "record": f"runs/{each.planned.name}/record.json",
+                "seed": each.planned.seed,
+                "state": each.state,
+                "epochs": each.done,
+                "best_epoch": None if each.record is None or each.record.best is None else each.record.best.epoch,
+                "val": None if each.record is None or each.record.best is None else _defined(each.record.best.val),
+                **({"test": None if each.record is None else each.record.test} if row.final else {}),
+            }
+            for each in row.runs
+        ],
+    }
+
+
+def _defined(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _left_out(found: Sequence[Progress], final: bool) -> tuple[str, ...]:
+    """Runs that do not count: failed ones with their sentences, and how far the others are."""
+    lines = [f"- {each.planned.name} failed: {each.failure}" for each in found if each.state == FAILED]
+    lines += [
+        f"- {each.planned.name}: {each.state} after {each.done} of {each.epochs} epochs"
+        + (", without a finite metric" if each.state == DONE else "")
+        for each in found
+        if each.state != FAILED and each.done and not counts_in(each, final)
+    ]
+    return ("Not counted:\n\n" + "\n".join(lines),) if lines else ()
+
+
+def _shared(found: Sequence[Progress]) -> str:
+    """What the labels of rows leave out."""
+    changes = [each for each in found[0].planned.changes if all(each in other.planned.changes for other in found)]
+    precisions = {each.planned.precision for each in found}
+    values = [*(f"`{each}`" for each in changes), *(f"precision {each}" for each in precisions if len(precisions) == 1)]
+    return f"Shared by all runs: {', '.join(values) or 'nothing'}."
+
+
+def _told(history: Sequence[Event]) -> str:
+    lines = [f"- {each.time}: {each.event}" + (f", {len(each.runs)} runs" if each.runs else "") for each in history]
+    return "History:\n\n" + "\n".join(lines)
+
+
+def _draw(campaign: Campaign, rows: Sequence[Row]) -> Figure:
+    """A panel for each data set: every seed a dot, the mean a bar, the printed result a square."""
+    problems = dict.fromkeys(row.problem for row in rows)
+    panels = [[row for row in rows if row.problem == problem] for problem in problems]
+    heights = [1.0 + 0.4 * len(panel) for panel in panels]
+    figure = new_figure(0.8 + sum(heights))
+    axes = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
+    for place, panel in zip(axes, panels, strict=True):
+        _draw_panel(place, panel, campaign.final)
+    if campaign.final and any(row.paper for row in rows):
+        axes[0].errorbar([], [], xerr=[], fmt="s", color="tab:gray", markersize=4, label="printed, mean ± s.d.")
+        figure.legend(fontsize=8, loc="outside lower right")
+    figure.suptitle(campaign.shows, fontsize=11, wrap=True)
+    return figure
+
+
+def _draw_panel(axes: Axes, rows: Sequence[Row], final: bool) -> None:
+    for place, row in enumerate(rows):
+        values = row.judged.values
+        axes.plot(values, [place] * len(values), "o", color="tab:blue", alpha=0.6)
+        if values:
+            axes.plot(fmean(values), place, "|", color="tab:blue", markersize=16, markeredgewidth=2)
+        if final and row.paper:
+            spread = row.paper[1] if len(row.paper) > 1 else None
+            axes.errorbar(row.paper[0], place + 0.25, xerr=spread, fmt="s", color="tab:gray", markersize=4)
+    axes.set_yticks(range(len(rows)), [fill(row.label, LABEL_WIDTH) for row in rows], fontsize=7)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.tick_params(axis="x", labelsize=8)
+    (data, metric), split = rows[0].problem, "test" if final else "validation"
+    axes.set_xlabel(f"{data}: {split} {metric}, each seed; bar: mean", fontsize=8)
+    axes.grid(axis="x", alpha=0.3)

@@ -1,0 +1,127 @@
+"""The process that trains one run of a campaign, which its only argument, a task as JSON, describes.
+
+It ends with the process that started it, whose end closes its standard input. Where its time is limited it ends after
+the last epoch that fits, with a checkpoint. The test split is read only after the last epoch of a run whose campaign
+is final.
+"""
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+
+from ckgconv.campaigns.folder import CampaignFolder
+from ckgconv.campaigns.plan import PlannedRun
+from ckgconv.checks import InputError
+from ckgconv.engine.opened import open_run
+from ckgconv.engine.record import Epoch
+from ckgconv.engine.run import Run, record_test, train
+from ckgconv.engine.watcher import Silence
+from ckgconv.recipe.values import convert
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run of a campaign, and how to train it."""
+
+    folder: str
+    name: str
+    device: str
+    at_once: int  # runs that share the device
+    threads: int | None = None  # of a CPU; None: as torch chooses
+    until: float | None = None  # seconds since 1970 at which to end; None: with the run
+    data_dir: str | None = None
+
+    @property
+    def command(self) -> list[str]:
+        """What starts the process."""
+        program = "from ckgconv.campaigns.worker import main; main()"
+        return [sys.executable, "-u", "-c", program, json.dumps(asdict(self))]
+
+
+class Log(Silence):
+    """A watcher that prints a line per epoch."""
+
+    def epoch(self, entry: Epoch) -> None:
+        loss, val = f"loss {entry.train_loss:.4f}", f"val {entry.val:.4f}"
+        print(f"epoch {entry.epoch + 1}: {loss}, {val}, {entry.seconds:.2f} s")
+
+    def warn(self, sentence: str) -> None:
+        print(sentence)
+
+
+class Piece:
+    """A callback that ends training before the epoch that would no longer fit."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.last: float | None = None  # when the epoch before ended
+
+    def on_epoch(self, run: Run, epoch: Epoch) -> bool:
+        run.record.at_once = self.task.at_once
+        now = time.time()
+        took = epoch.seconds if self.last is None else now - self.last
+        self.last = now
+        return self.task.until is not None and now + took > self.task.until
+
+
+def work(task: Task) -> None:
+    """Train a run as far as its time allows; test it where it has ended and its campaign is final."""
+    folder = CampaignFolder(Path(task.folder))
+    campaign = folder.campaign()
+    planned = {each.name: each for each in campaign.runs()}[task.name]
+    record = folder.record(planned)
+    if task.threads is not None:
+        torch.set_num_threads(task.threads)
+    if record is None or not record.ended:
+        run = _trained(task, planned, folder.run(planned))
+    elif campaign.final:
+        run = open_run(folder.run(planned), task.device, data=task.data_dir)
+    else:
+        return
+    if campaign.final and run.record.ended:
+        record_test(run)
+
+
+def _trained(task: Task, planned: PlannedRun, folder: Path) -> Run:
+    if not (folder / "recipe.json").exists():  # killed before it began
+        shutil.rmtree(folder, ignore_errors=True)
+    return train(
+        planned.resolved(),
+        planned.seed,
+        data=task.data_dir,
+        folder=folder,
+        resume=folder.exists(),
+        device=task.device,
+        precision=planned.precision,
+        watcher=Log(),
+        callbacks=[Piece(task)],
+        test=False,
+    )
+
+
+def end_with_parent() -> None:
+    """End this process at once where its standard input is closed; files are written whole or not at all."""
+
+    def wait() -> None:
+        while os.read(sys.stdin.fileno(), 1):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def main() -> None:
+    """Entry point of the process."""
+    end_with_parent()
+    try:
+        work(convert(json.loads(sys.argv[1]), Task, "task"))
+    except InputError as error:
+        print(f"Error: {error}")
+        sys.exit(2)

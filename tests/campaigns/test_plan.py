@@ -1,0 +1,97 @@
+"""The file of a campaign: what it means, and every way in which it can be wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from campaign_files import SMALL, campaign, values
+
+from ckgconv import InputError
+from ckgconv.campaigns.plan import campaign_file, campaign_from_json, read_campaign, shipped
+
+
+def test_a_grid_is_every_recipe_with_every_change_precision_and_seed():
+    made = campaign(grid={"recipes": ["zinc", "zinc-grit"], "seeds": [0, 1], "changes": [[], ["training.epochs=9"]]})
+    runs = made.runs()
+    assert len(runs) == len({run.name for run in runs}) == 8
+    assert [run.name for run in runs[:2]] == ["zinc-32-seed0", "zinc-32-seed1"]
+    assert runs[2].resolved().training.epochs == 9
+    assert runs[2].label == "zinc training.epochs=9, 32"
+    assert campaign_from_json(made.to_json(), "copy") == made
+
+
+def test_the_order_of_changes_does_not_matter():
+    (one,), (other,) = (campaign(grid={"changes": [each]}).runs() for each in (SMALL, SMALL[::-1]))
+    assert one == other
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_campaigns_of_the_package_can_be_read(name):
+    made = read_campaign(name)
+    assert made.name == name
+    assert made.runs()
+
+
+def test_the_shipped_campaigns():
+    runs = {name: read_campaign(name).runs() for name in shipped()}
+    assert {name: len(each) for name, each in runs.items()} == {"main-table": 24, "models-zinc": 7, "hybrids-zinc": 8}
+    assert not read_campaign("hybrids-zinc").final
+    hybrid = runs["hybrids-zinc"][0].resolved().training
+    assert (hybrid.epochs, hybrid.warmup_epochs) == (200, 10)
+    assert {run.precision for each in runs.values() for run in each} == {"bf16"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"format": 2}, r"has the format 2, and this version reads format 1"),
+        ({"format": None}, r"has the format None"),
+        ({"finel": True}, r"has no value 'finel': did you mean final\?"),
+        ({"final": "yes"}, r"final is 'yes': give true or false"),
+        ({"name": "a/b"}, r"name is 'a/b': use letters"),
+        ({"name": ".."}, r"name is '\.\.': use letters"),
+        ({"grids": []}, r"grids is empty"),
+        ({"grids": {}}, r"grids is \{\}: give a list"),
+        ({"grid": {"seeds": []}}, r"grids\[0\]\.seeds is empty"),
+        ({"grid": {"seeds": [-1]}}, r"grids\[0\]\.seeds\[0\] is -1: give at least 0"),
+        ({"grid": {"seeds": [0, 0]}}, r"seed 0 twice: give it once"),
+        ({"grid": {"seed": [0]}}, r"grids\[0\] has no value 'seed': did you mean seeds\?"),
+        ({"grid": {"precisions": ["16"]}}, r"precisions\[0\] is '16': give one of 32, tf32, bf16, 64"),
+        ({"grid": {"recipes": ["zink"]}}, r"There is no recipe 'zink': did you mean zinc\?"),
+        ({"grid": {"changes": ["model.width=8"]}}, r"changes\[0\] is 'model.width=8': give a list of a text"),
+        ({"grid": {"changes": [["model.widht=8"]]}}, r"model\.widht is not a value of a recipe"),
+        ({"grid": {"changes": [["model.width"]]}}, r"has no '='"),
+        ({"grid": {"changes": [["model.width=8", "model.width=9"]]}}, r"changes one value of zinc-demo twice"),
+        ({"grid": {"changes": [["training.loss=none"]]}}, r"small\.json, zinc-demo training\.loss=none, 32: "),
+    ],
+)
+def test_mistakes_are_sentences(changed, sentence):
+    with pytest.raises(InputError, match=sentence):
+        campaign(**changed)
+
+
+@pytest.mark.parametrize(("text", "sentence"), [("{", "is not JSON"), ("[]", "is not a group of values")])
+def test_what_is_no_campaign_is_refused(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        campaign_from_json(text, "file")
+
+
+def test_a_missing_value_is_named():
+    kept = {name: value for name, value in values().items() if name not in ("shows", "final")}
+    with pytest.raises(InputError, match=r"file lacks shows: add what is missing\."):
+        campaign_from_json(json.dumps(kept), "file")
+
+
+def test_what_a_user_may_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.json").write_text(json.dumps(values()))
+    assert campaign_file("mine.json") == Path("mine.json")
+    Path("folder").mkdir()
+    with pytest.raises(InputError, match=r"folder has no campaign\.json"):
+        campaign_file("folder")
+    Path("folder/campaign.json").write_text(json.dumps(values()))
+    assert read_campaign("folder").name == "small"
+    with pytest.raises(InputError, match="There is no campaign 'main-tabel': did you mean main-table"):
+        campaign_file("main-tabel")
+    with pytest.raises(InputError, match=r"none\.json does not exist"):
+        campaign_file("none.json")

@@ -1,0 +1,41 @@
+"""What is done and left, and how long it may take."""
+
+from campaign_files import SMALL, adopted
+from records import write_run
+
+from ckgconv.campaigns.progress import DONE, FAILED, STOPPED, UNTESTED, WAITING, counts, duration, expected, progress_of
+
+
+def write(folder, place: int, test: float | None = None, **more) -> None:
+    planned = folder.campaign().runs()[place]
+    write_run(folder.run(planned), planned.seed, test, planned.resolved(), precision=planned.precision, **more)
+
+
+def test_states_and_the_expected_time(tmp_path):
+    folder = adopted(tmp_path, grid={"seeds": [0, 1, 2, 3], "changes": [SMALL, [*SMALL[:4], "training.epochs=50"]]})
+    write(folder, 0, epochs=3)
+    write(folder, 1, epochs=1, at_once=2)
+    folder.write_failures({folder.campaign().runs()[2].name: "No luck."})
+    found = progress_of(folder)
+    assert [each.state for each in found] == [DONE, STOPPED, FAILED, *[WAITING] * 5]
+    assert found[2].failure == "No luck."
+    seconds = (10 / 3 + 10) / 2  # a run of 10 s had 3 epochs, another one 1
+    assert found[1].epoch_seconds == seconds
+    assert [each.left_seconds for each in found[:4]] == [0.0, 2 * seconds, 0.0, 3 * seconds]
+    assert found[4].left_seconds is None  # none of that recipe has begun
+    assert expected(found) == "about 17 s at 2 at once and 4 runs of unknown length"
+    assert expected(found[:1]) == "nothing"
+    assert counts(found) == "1 done, 1 stopped, 5 waiting, 1 failed"
+
+
+def test_runs_of_a_final_campaign_are_done_when_tested(tmp_path):
+    folder = adopted(tmp_path, final=True, grid={"seeds": [0, 1, 2]})
+    write(folder, 0, epochs=3)
+    write(folder, 1, 0.5, epochs=3)
+    counted = {"name": "zinc", "given": False, "graphs": 6, "nodes": 9, "edges": 9, "digest": "x"}
+    write(folder, 2, epochs=3, data={**counted, "train": 6, "val": 6, "test": 0})  # nothing to test
+    assert [each.state for each in progress_of(folder)] == [UNTESTED, DONE, DONE]
+
+
+def test_durations():
+    assert [duration(each) for each in (3, 600, 36000)] == ["3 s", "10 min", "10.0 h"]
