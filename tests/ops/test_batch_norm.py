@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from on_device import DEVICE, needs_triton, relative
 from torch.autograd import gradcheck
 
-from ckgconv.ops.batch_norm import analytic, naive
+from ckgconv.ops.batch_norm import Running, analytic, naive
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -47,7 +47,7 @@ def test_gradcheck():
     ("rows", "channels", "weighted"), [(1, 3, False), (5, 8, True), (700, 20, True), (40, 64, False)]
 )
 def test_few_rows_by_triton_equal_the_plain_ones(rows, channels, weighted):
-    from ckgconv.ops.batch_norm import tracking, triton
+    from ckgconv.ops.batch_norm import tracking
 
     x, scale, shift = torch.randn(rows, channels) + 3, torch.randn(channels), torch.randn(channels)
     weight = (torch.rand(rows) > 0.3).double() if weighted else None
@@ -55,12 +55,12 @@ def test_few_rows_by_triton_equal_the_plain_ones(rows, channels, weighted):
     results = []
     for operation, dtype, device in (
         (tracking.tracking_batch_norm, torch.float64, "cpu"),
-        (triton.tracking_batch_norm, torch.float32, DEVICE),
+        (by_triton, torch.float32, DEVICE),
     ):
         inputs = [value.to(device, dtype, copy=True).requires_grad_() for value in (x, scale, shift)]
         moved = [value.to(device, dtype, copy=True) for value in running]
         counted = None if weight is None else weight.to(device, dtype)
-        y = operation(inputs[0], counted, inputs[1], inputs[2], tuple(moved), 0.1, 1e-5)
+        y = operation(inputs[0], counted, inputs[1:], Running(*moved, 0.1), 1e-5)
         results.append([y, *torch.autograd.grad((y * pull.to(y)).sum(), inputs), *moved])
     for expected, found in zip(*results, strict=True):
         assert relative(found, expected) < 1e-4
@@ -68,16 +68,20 @@ def test_few_rows_by_triton_equal_the_plain_ones(rows, channels, weighted):
 
 @needs_triton
 def test_triton_leaves_second_derivatives_to_the_specification():
-    from ckgconv.ops.batch_norm import naive, triton
-
     x, scale, shift = (torch.randn(size, dtype=torch.float32, device=DEVICE) for size in ((6, 3), (3,), (3,)))
     weight = torch.tensor([1.0, 0, 2, 1, 1, 1], dtype=torch.float32, device=DEVICE)
     second = []
     for operation in (
-        lambda x: triton.tracking_batch_norm(x, weight, scale, shift, (shift.clone(), scale.abs()), 0.1, 1e-5),
+        lambda x: by_triton(x, weight, (scale, shift), Running(shift.clone(), scale.abs(), 0.1), 1e-5),
         lambda x: naive.weighted_batch_norm(x, weight, scale, shift, 1e-5)[0],
     ):
         leaf = x.clone().requires_grad_()
         (first,) = torch.autograd.grad(operation(leaf).sin().sum(), leaf, create_graph=True)
         second.append(torch.autograd.grad(first.square().sum(), leaf)[0])
     assert relative(second[0], second[1]) < 1e-4
+
+
+def by_triton(x, weight, affine, running, epsilon):
+    from ckgconv.ops.batch_norm import triton
+
+    return triton.TrackingBatchNorm.apply(x, weight, *affine, *running, epsilon)

@@ -25,7 +25,7 @@ from ckgconv.nn.hooks import has_hooks
 from ckgconv.nn.initialise import linear_bias, small_normal
 from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import NoNorm, NormName, WeightedBatchNorm, make_norm, of_group
-from ckgconv.ops.batch_norm.tracking import track
+from ckgconv.ops.batch_norm import track
 from ckgconv.ops.distinct import Distinct
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.kernel_mlp import Stage, applies, kernel_mlp
@@ -145,8 +145,7 @@ class Kernel(nn.Module):
         norms = [norm for norm, _ in self.parts()]
         psi, means, variances, total = kernel_mlp(x, row_weight, stages, norms[0].epsilon)
         for norm, mean, variance in zip(norms, means, variances, strict=True):
-            running = norm.running_mean[layer], norm.running_variance[layer]
-            track(running, mean, variance, total, norm.momentum)
+            track(norm.tracked(layer), mean, variance, total)
         return psi
 
     @property

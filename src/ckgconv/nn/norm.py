@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from ckgconv.checks import check_choice
 from ckgconv.ops.all_reduce import several_processes
-from ckgconv.ops.batch_norm import tracking_batch_norm
+from ckgconv.ops.batch_norm import Running, tracking_batch_norm
 from ckgconv.ops.precision import HALVES, narrower, wide_dtype, widened
 
 NormName = Literal["batch", "layer", "none"]
@@ -81,8 +81,11 @@ class WeightedBatchNorm(nn.Module):
         if x.shape[0] == 0:
             return x.to(dtype)
         scale, shift = of_group(self.scale, group), of_group(self.shift, group)
-        running = self.running_mean[group], self.running_variance[group]
-        return tracking_batch_norm(x, row_weight, scale, shift, running, self.momentum, self.epsilon).to(dtype)
+        return tracking_batch_norm(x, row_weight, (scale, shift), self.tracked(group), self.epsilon).to(dtype)
+
+    def tracked(self, group: int) -> Running:
+        """What follows the batches of one group."""
+        return Running(self.running_mean[group], self.running_variance[group], self.momentum)
 
     def _matches_torch(self, x: Tensor, row_weight: Tensor | None) -> bool:
         """Whether torch's batch norm computes the same statistics of the batch, as exactly."""

@@ -2,6 +2,6 @@
 
 from ckgconv.ops.batch_norm.analytic import weighted_batch_norm
 from ckgconv.ops.batch_norm.naive import affine
-from ckgconv.ops.batch_norm.tracking import tracking_batch_norm
+from ckgconv.ops.batch_norm.tracking import Running, track, tracking_batch_norm
 
-__all__ = ["affine", "tracking_batch_norm", "weighted_batch_norm"]
+__all__ = ["Running", "affine", "track", "tracking_batch_norm", "weighted_batch_norm"]

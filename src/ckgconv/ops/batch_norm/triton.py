@@ -23,19 +23,6 @@ CHANNELS = 8  # of a program: 32 bytes of each row
 ROWS, FEW_ROWS = 1024, 256  # of a tile: as many as there are, where registers hold them
 
 
-def tracking_batch_norm(
-    x: Tensor,
-    row_weight: Tensor | None,
-    scale: Tensor,
-    shift: Tensor,
-    running: tuple[Tensor, Tensor],
-    momentum: float,
-    epsilon: float,
-) -> Tensor:
-    """y [R, D] float32; running mean and variance [D] move towards the batch's; see `tracking`."""
-    return TrackingBatchNorm.apply(x, row_weight, scale, shift, *running, momentum, epsilon)
-
-
 class TrackingBatchNorm(torch.autograd.Function):
     """x, weights of rows, γ, β, running statistics, momentum, ε → y."""
 
