@@ -202,6 +202,10 @@ class TrainingRecipe:
     momentum: Annotated[float, AtLeast(0), LessThan(1)] = 0.9  # of SGD
     huber_delta: Positive = 1.0  # error at which the Huber loss turns linear, in the units the network is trained in
     sampling: SamplingRecipe = SamplingRecipe()  # mini-batches of one large graph
+    ema_decay: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # of the averaged weights that are evaluated; 0: none
+    smooth_validation: Count = 1  # the best epoch is that of the best mean of this many validations, its own the last
+    schedule: Literal["cosine", "linear", "constant", "constant_linear"] = "cosine"  # after the warm-up
+    cooldown: Annotated[float, AtLeast(0), LessThan(1)] = 0.2  # constant_linear: share of the epochs that decay
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,10 @@ LATER: dict[str, list[tuple[str, object]]] = {
         ("momentum", 0.9),
         ("huber_delta", 1.0),
         ("sampling", asdict(SamplingRecipe())),
+        ("ema_decay", 0.0),
+        ("smooth_validation", 1),
+        ("schedule", "cosine"),
+        ("cooldown", 0.2),
     ],
 }
 # p below which two variants are distinguished.
