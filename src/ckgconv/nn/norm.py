@@ -24,7 +24,7 @@ from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.batch_norm import tracking_batch_norm
 from ckgconv.ops.precision import HALVES, narrower, wide_dtype, widened
 
-NormName = Literal["batch", "layer", "none"]
+NormName = Literal["batch", "layer", "rms", "none"]
 
 
 class WeightedBatchNorm(nn.Module):
@@ -139,6 +139,29 @@ class GroupedLayerNorm(nn.Module):
         return f"{self.channels}, groups={self.groups}"
 
 
+class GroupedRMSNorm(nn.Module):
+    """y = γ x/√(Σ_c x_c²/D + ε) over the channels of each row: neither mean nor shift, weights have no effect."""
+
+    def __init__(self, channels: int, groups: int = 1, epsilon: float = 1e-5) -> None:
+        super().__init__()
+        self.channels = channels
+        self.groups = groups
+        self.epsilon = epsilon
+        self.scale = nn.Parameter(torch.empty(groups, channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.ones_(self.scale)
+
+    def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
+        dtype = narrower(x.dtype, self.scale.dtype)
+        scale = widened(of_group(self.scale, group))
+        return F.rms_norm(widened(x), (self.channels,), scale, self.epsilon).to(dtype)
+
+    def extra_repr(self) -> str:
+        return f"{self.channels}, groups={self.groups}"
+
+
 class NoNorm(nn.Module):
     """y = x."""
 
@@ -152,19 +175,23 @@ class NoNorm(nn.Module):
         return x
 
 
+Norm = WeightedBatchNorm | GroupedLayerNorm | GroupedRMSNorm | NoNorm
+
+
 def of_group(parameter: Tensor, group: int) -> Tensor:
     """Row `group` of a parameter; a single row is a view, whose gradient needs no zeros around it."""
     return parameter.squeeze(0) if parameter.shape[0] == 1 else parameter[group]
 
 
-def make_norm(name: NormName, channels: int, groups: int = 1) -> WeightedBatchNorm | GroupedLayerNorm | NoNorm:
+def make_norm(name: NormName, channels: int, groups: int = 1) -> Norm:
     """The norm of that name."""
     check_choice("norm", name, get_args(NormName))
     return NORMS[name](channels, groups)
 
 
-NORMS: dict[NormName, type[WeightedBatchNorm] | type[GroupedLayerNorm] | type[NoNorm]] = {
+NORMS: dict[NormName, type[Norm]] = {
     "batch": WeightedBatchNorm,
     "layer": GroupedLayerNorm,
+    "rms": GroupedRMSNorm,
     "none": NoNorm,
 }

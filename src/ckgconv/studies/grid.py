@@ -37,10 +37,16 @@ ATTRIBUTES: list[tuple[str, object]] = [("normalise", "none"), ("dropout", 0.0)]
 LATER: dict[str, list[tuple[str, object]]] = {
     "": [("given", ())],
     "data": [("split_number", 0), ("folds", None), ("fold", 0)],
-    "model": [("kind", "ckgcn"), ("flow", "source_to_target")],
+    "model": [
+        ("kind", "ckgcn"),
+        ("flow", "source_to_target"),
+        ("drop_path", 0.0),
+        ("coordinate_features", 0),
+        ("size_features", False),
+    ],
     "model.node": ATTRIBUTES,
     "model.edge": ATTRIBUTES,
-    "model.head": [("dropout", 0.0)],
+    "model.head": [("dropout", 0.0), ("activation", "model")],
     "training": [
         ("optimizer", "adamw"),
         ("momentum", 0.9),

@@ -71,7 +71,7 @@ class FusedCKGCN(ScheduledModel, CKGCN):
     def _node_features(self, batch: GraphBatch, schedule: InOrder) -> Tensor:
         """h⁰ [N, D]."""
         attributes = embedded(self.node_encoder, batch.node_features, schedule)
-        return self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled, schedule)
+        return self.node_stem(attributes, self._node_encoding(batch), batch.node_weight, batch.node_filled, schedule)
 
     def _edge_factors(self, batch: GraphBatch, schedule: InOrder) -> AnyEdges | None:
         """Embedded attributes of edges; their factors where the scatter onto pairs may precede the projection."""
@@ -110,7 +110,7 @@ class FusedCKGCN(ScheduledModel, CKGCN):
         # Sorted once for all blocks, whose convolutions sum over both orders.
         pairs = sorted_by_sender(batch.pairs)
         for block, psi in zip(self.blocks, self.kernel(e, pairs), strict=True):
-            h = block(h, psi, pairs, batch.degree, batch.node_weight)
+            h = block(h, psi, pairs, batch.degree, batch.node_weight, block.drop_path(batch))
         return h
 
     def _stacked_kernels(

@@ -52,7 +52,7 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
         return "The kernels are modules of the user's own: they run as they are written."
     if model.kernel.constraint == "softplus":
         return "The kernels are constrained by softplus: their values pass through plain torch."
-    return _norm_reason(model) or _stem_reason_of(model) or _head_reason(model)
+    return _norm_reason(model) or _stem_reason_of(model, like) or _head_reason(model)
 
 
 def machine_reason(device: torch.device) -> Reason:
@@ -101,6 +101,8 @@ def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs, degre
         return "A convolution is grouped or has heads."
     if not all(isinstance(block.convolution_norm, WeightedBatchNorm) for block in blocks):
         return "A block has other norms than batch norms."
+    if any(block.drop_path.drops for block in blocks):
+        return "Blocks are dropped at random, and the node pass runs every block on every graph."
     if degree.requires_grad:
         return "Edge weights have a gradient, which the node pass does not compute."
     if pairs.has_zero_rows:
@@ -140,7 +142,8 @@ def sums_in_fixed_order(model: nn.Module) -> bool:
     if not isinstance(model, CKGCN) or not isinstance(model.kernel, Kernel):
         return False
     norms = [model.kernel.norm, *(block.ffn_norm for block in model.blocks)]
-    constraints = ("none",) if model.encoding.support == "sparse_global" else ("none", "softmax")
+    one_by_one = model.encoding.support == "sparse_global" or model.recipe.drop_path > 0
+    constraints = ("none",) if one_by_one else ("none", "softmax")
     narrow = fits(model.node_stem.norm.scale, 1, model.recipe.width)
     return narrow and model.kernel.constraint in constraints and all(isinstance(n, WeightedBatchNorm) for n in norms)
 
@@ -163,6 +166,8 @@ def _norm_reason(model: CKGCN) -> Reason:
         return "A norm is not a batch norm: fused passes compute no other."
     if model.encoding.support == "sparse_global":
         return "The support is the sparse global one: the pairs pass is fused, the blocks run block after block."
+    if model.recipe.drop_path:
+        return f"model.drop_path is {model.recipe.drop_path:g}: in training the blocks run block after block."
     return None
 
 
@@ -172,12 +177,14 @@ def _head_reason(model: CKGCN) -> Reason:
     return None
 
 
-def _stem_reason_of(model: CKGCN) -> Reason:
+def _stem_reason_of(model: CKGCN, like: Tensor) -> Reason:
     mix = model.pair_stem.mix
     if mix.combine != "sum" or not isinstance(mix.projection, nn.Linear):
         return "The pair stem does not add a projected encoding to the attributes: it runs in plain torch."
     if not reads_fixed_walks(model.pair_stem):
         return "The coordinates are not fixed walk probabilities, and the fused stem sends no gradient to coordinates."
+    if not fits(like, 1, mix.channels):
+        return f"Coordinates and their sinusoids have {mix.channels} channels, and the fused stem has no tiles so wide."
     return None
 
 
