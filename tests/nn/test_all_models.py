@@ -74,11 +74,13 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
         "pair_rwse": ckgcn("pair_rwse", "global"),
         "features": replace(ckgcn("rrwp", "global"), coordinate_features=2, size_features=True, head=MLP),
         "features-sparse": replace(ckgcn("rrwp", "sparse_global"), coordinate_features=1, size_features=True),
+        "cycles": replace(ckgcn("rrwp", "global"), encoding="rrwp_cycles"),
         "rms": replace(ckgcn("rrwp", "sparse_global"), kernel=KernelRecipe(norm="rms")),
     },
     "grit": {
         "global": GRITRecipe(**COMMON, **GLOBAL, blocks=2, heads=4),
         "hops": GRITRecipe(**COMMON, **{**GLOBAL, "support": 3}, blocks=2, heads=4),
+        "cycles": GRITRecipe(**COMMON, encoding="rrwp_cycles", steps=4, support=3, blocks=2, heads=4),
         "features": GRITRecipe(
             **{**COMMON, "head": MLP}, **GLOBAL, blocks=2, heads=4, coordinate_features=2, size_features=True
         ),
