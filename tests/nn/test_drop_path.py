@@ -10,7 +10,7 @@ from graphs_for_tests import molecules
 from small_data import padded_and_plain
 
 from ckgconv import InputError
-from ckgconv.nn.drop_path import DropPath, drop_probability
+from ckgconv.nn.drop_path import DropPath, all_paths, drop_probability
 from ckgconv.nn.models import build_model
 from ckgconv.recipe import GRITRecipe, HeadRecipe
 from ckgconv.recipes import recipe, with_value
@@ -101,6 +101,17 @@ def test_probabilities_grow_from_block_to_block():
     model = network(CKGCN, drop_path=0.4)
     assert [block.drop_path.probability for block in model.blocks] == pytest.approx([0.2, 0.4])
     assert drop_probability(0.3, 0, 1) == pytest.approx(0.3)
+
+
+def test_the_factors_of_all_blocks(monkeypatch):
+    model = network(CKGCN, drop_path=0.4).train()
+    batch = model.prepare(molecules(2, 3))
+    paths = [DropPath(0.5), DropPath(0.0), DropPath(0.2)]
+    fixed(monkeypatch, [1, 0], [0, 1])
+    wanted = torch.tensor([[2.0, 2, 0, 0, 0], [1, 1, 1, 1, 1], [0, 0, 1.25, 1.25, 1.25]])
+    torch.testing.assert_close(all_paths(paths, batch), wanted)
+    assert all_paths(paths[1:2], batch) is None
+    assert all_paths([path.eval() for path in paths], batch) is None
 
 
 def test_the_share_that_is_kept():

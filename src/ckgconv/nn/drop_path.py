@@ -6,6 +6,8 @@
 Legend: G graphs, N nodes, L blocks.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
@@ -42,6 +44,14 @@ class DropPath(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.probability:g}"
+
+
+def all_paths(paths: Sequence[DropPath], batch: GraphBatch) -> Tensor | None:
+    """[L, N] the factors of all blocks, drawn one after the other; None where nothing can be dropped."""
+    if not any(path.drops for path in paths):
+        return None
+    drawn = [path(batch) for path in paths]
+    return torch.stack([torch.ones_like(batch.degree) if each is None else each.squeeze(-1) for each in drawn])
 
 
 def drop_probability(drop_path: float, layer: int, blocks: int) -> float:

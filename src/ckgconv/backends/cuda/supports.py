@@ -101,8 +101,6 @@ def blocks_reason(blocks: Sequence[CKGConvBlock], h: Tensor, pairs: Pairs, degre
         return "A convolution is grouped or has heads."
     if not all(isinstance(block.convolution_norm, WeightedBatchNorm) for block in blocks):
         return "A block has other norms than batch norms."
-    if any(block.drop_path.drops for block in blocks):
-        return "Blocks are dropped at random, and the node pass runs every block on every graph."
     if degree.requires_grad:
         return "Edge weights have a gradient, which the node pass does not compute."
     if pairs.has_zero_rows:
@@ -142,8 +140,7 @@ def sums_in_fixed_order(model: nn.Module) -> bool:
     if not isinstance(model, CKGCN) or not isinstance(model.kernel, Kernel):
         return False
     norms = [model.kernel.norm, *(block.ffn_norm for block in model.blocks)]
-    one_by_one = model.encoding.support == "sparse_global" or model.recipe.drop_path > 0
-    constraints = ("none",) if one_by_one else ("none", "softmax")
+    constraints = ("none",) if model.encoding.support == "sparse_global" else ("none", "softmax")
     narrow = fits(model.node_stem.norm.scale, 1, model.recipe.width)
     return narrow and model.kernel.constraint in constraints and all(isinstance(n, WeightedBatchNorm) for n in norms)
 
@@ -166,8 +163,6 @@ def _norm_reason(model: CKGCN) -> Reason:
         return "A norm is not a batch norm: fused passes compute no other."
     if model.encoding.support == "sparse_global":
         return "The support is the sparse global one: the pairs pass is fused, the blocks run block after block."
-    if model.recipe.drop_path:
-        return f"model.drop_path is {model.recipe.drop_path:g}: in training the blocks run block after block."
     return None
 
 
