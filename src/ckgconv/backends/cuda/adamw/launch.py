@@ -74,12 +74,7 @@ def update(
 
 
 def clipped_adamw(
-    parameter: Tensor,
-    gradient: Tensor,
-    moments: Moments,
-    rate: Tensor,
-    rates: Rates,
-    average: Tensor | None = None,
+    parameter: Tensor, gradient: Tensor, moments: Moments, rate: Tensor, rates: Rates, average: Tensor | None = None
 ) -> None:
     """One update of `parameter` [M], `moments` and, where it is given, `average` [M]; see `naive`."""
     size = parameter.shape[0]

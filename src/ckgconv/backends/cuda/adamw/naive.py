@@ -34,12 +34,7 @@ class Rates(NamedTuple):
 
 
 def clipped_adamw(
-    parameter: Tensor,
-    gradient: Tensor,
-    moments: Moments,
-    rate: Tensor,
-    rates: Rates,
-    average: Tensor | None = None,
+    parameter: Tensor, gradient: Tensor, moments: Moments, rate: Tensor, rates: Rates, average: Tensor | None = None
 ) -> None:
     """One update of `parameter`, `moments` and, where it is given, `average` [M]."""
     first, second, step = moments
