@@ -212,6 +212,13 @@ def _each_epoch(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbac
         watcher.epoch(epoch)
 
 
+def _candidate(run: Run) -> Best:
+    """The newest epoch as the best one, with the mean that it is judged by where validations are smoothed."""
+    epochs, width = run.record.epochs, run.recipe.training.smooth_validation
+    newest = epochs[-1]
+    return Best(newest.epoch, newest.val, smoothed=None if width == 1 else fmean(e.val for e in epochs[-width:]))
+
+
 def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) -> Epoch:
     """Train and validate once; keep the weights, averaged where asked for, if their validation is the best so far."""
     record = run.record
@@ -232,13 +239,6 @@ def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) ->
             run.best_weights = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
     run.learner.schedule.end(epoch.val)
     return epoch
-
-
-def _candidate(run: Run) -> Best:
-    """The newest epoch as the best one, with the mean that it is judged by where validations are smoothed."""
-    epochs, width = run.record.epochs, run.recipe.training.smooth_validation
-    newest = epochs[-1]
-    return Best(newest.epoch, newest.val, smoothed=None if width == 1 else fmean(e.val for e in epochs[-width:]))
 
 
 def _finish(run: Run) -> None:
