@@ -75,6 +75,11 @@ CUDA = "ckgconv.ops.dispatch.runs_triton"
         (("model.combine=concatenate",), "does not add"),
         (("model.encoding=spd",), "does not add"),
         (("model.degree_scaler=coordinates",), "fixed walk"),
+        (("model.coordinate_features=2", "model.size_features=true"), None),
+        (("model.coordinate_features=20",), "164 channels"),
+        (("model.kernel.norm=rms",), "not a batch norm"),
+        (("model.drop_path=0.1",), None),
+        (("model.head.kind=mlp",), "MLPHead"),
     ],
 )
 def test_one_question_says_why_a_model_is_not_fused(settings, reason, monkeypatch):

@@ -116,9 +116,11 @@ def equals_plain_torch(chosen, monkeypatch):
 
 
 @pytest.mark.parametrize("precision", ["32", "tf32", "bf16"])
-def test_a_captured_step_equals_the_eager_one(precision):
+@pytest.mark.parametrize("ema_decay", [0.0, 0.9])
+def test_a_captured_step_equals_the_eager_one(precision, ema_decay):
     """Bit for bit: both run the same Triton kernels on the same padded batch."""
     chosen = without_dropout("zinc")
+    chosen = replace(chosen, training=replace(chosen.training, ema_decay=ema_decay))
     one, other = learner_of(chosen, precision), learner_of(chosen, precision)
     torch.manual_seed(1)
     found = [loss for _, loss in captured_losses(one)]
@@ -131,6 +133,10 @@ def test_a_captured_step_equals_the_eager_one(precision):
     assert found == [float(loss) for loss in eager]
     for mine, theirs in zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True):
         assert torch.equal(mine, theirs)
+    if ema_decay:
+        assert one.average.in_optimizer
+        for name, value in one.average.tensors().items():
+            assert torch.equal(value, other.average.tensors()[name]), name
 
 
 OTHERS = [
@@ -141,6 +147,9 @@ OTHERS = [
     {"encoding": "heat", "steps": 8},
     {"norm": "layer"},
     {"width": 136},
+    {"drop_path": 0.2},
+    {"coordinate_features": 2, "size_features": True},
+    {"encoding": "rrwp_cycles"},
 ]
 
 

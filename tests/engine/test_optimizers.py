@@ -10,7 +10,7 @@ from torch import nn
 from ckgconv import InputError, recipe, train
 from ckgconv.backends.cuda.adamw.flat import FlatAdamW
 from ckgconv.engine.checkpoint import restore_training, training_tensors
-from ckgconv.engine.optim import can_be_captured, optimizer
+from ckgconv.engine.optim import can_be_captured, learning_rate, optimizer
 from ckgconv.engine.optimizers import OPTIMIZERS
 from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.nn.models import build_model
@@ -139,3 +139,41 @@ def test_a_propagation_decays_its_first_map_alone():
     assert [each is other for each, other in zip(decayed["params"], model.node_encoder.parameters(), strict=True)]
     assert spared["weight_decay"] == 0
     assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "share"),
+    [
+        ("linear", lambda t: 1 - t),
+        ("constant", lambda t: 1.0),
+        ("constant_linear", lambda t: 1.0 if t <= 0.75 else (1 - t) / 0.25),
+    ],
+)
+def test_schedules_after_the_warm_up(schedule, share):
+    training = replace(
+        recipe("zinc").training, epochs=44, warmup_epochs=4, learning_rate=0.02, min_learning_rate=0.004,
+        schedule=schedule, cooldown=0.25,
+    )  # fmt: skip
+    cosine = replace(training, schedule="cosine")
+    assert [learning_rate(e, training) for e in range(5)] == [learning_rate(e, cosine) for e in range(5)]
+    for epoch in range(4, 45):
+        wanted = 0.004 + 0.016 * share((epoch - 4) / 40)
+        assert learning_rate(epoch, training) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_no_cooldown_is_a_constant_rate():
+    training = replace(recipe("zinc").training, schedule="constant_linear", cooldown=0.0)
+    assert {learning_rate(e, training) for e in range(50, 2001)} == {training.learning_rate}
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        ("training.schedule=step", "give one of cosine, linear, constant, constant_linear"),
+        ("training.cooldown=1", "training.cooldown is 1: give less than 1"),
+        ("training.smooth_validation=0", "training.smooth_validation is 0: give at least 1"),
+    ],
+)
+def test_schedules_and_smoothing_outside_their_bounds_are_refused(assignment, words):
+    with pytest.raises(InputError, match=words):
+        with_value(recipe("zinc"), assignment)

@@ -155,6 +155,45 @@ def test_scaled_targets_are_reported_in_the_users_units():
     assert run.record.epochs[0].train_loss < 5
 
 
+class Validations:
+    """Validation metrics, one for each evaluation, in place of those of the network; the test metric is 7."""
+
+    def __init__(self, values):
+        self.values = iter(values)
+
+    def __call__(self, learner, split):
+        return 7.0 if split == "test" else next(self.values)
+
+
+@pytest.mark.parametrize(
+    ("width", "epoch", "smoothed"),
+    [(1, 1, None), (2, 4, 2.5), (3, 5, (2 + 3 + 2.9) / 3)],
+)
+def test_the_best_epoch_is_that_of_the_smoothed_validation(monkeypatch, tmp_path, width, epoch, smoothed):
+    values = [9.0, 1.0, 8.0, 2.0, 3.0, 2.9]
+    monkeypatch.setattr("ckgconv.engine.run.evaluate", Validations(values))
+    chosen = small(epochs=6, smooth_validation=width)
+    run = train(chosen, data=data_for(chosen), device="cpu", folder=tmp_path / "run")
+    best = run.record.best
+    assert [entry.val for entry in run.record.epochs] == values
+    assert (best.epoch, best.val, best.test) == (epoch, values[epoch], 7.0)
+    assert best.smoothed == (None if smoothed is None else pytest.approx(smoothed))
+    written = json.loads((tmp_path / "run" / "record.json").read_text())
+    assert set(written["best"]) == {"epoch", "val", "test"} | ({"smoothed"} if width > 1 else set())
+    assert "1.0" in (tmp_path / "run" / "metrics.csv").read_text()
+
+
+def test_smoothing_survives_an_interruption(tmp_path):
+    chosen = small(epochs=4, smooth_validation=3)
+    data = data_for(chosen)
+    whole = train(chosen, data=data, device="cpu")
+    with pytest.raises(Interruption):
+        train(chosen, data=data, folder=tmp_path / "run", device="cpu", watcher=StopAfter(5))
+    resumed = train(chosen, data=data, folder=tmp_path / "run", device="cpu", resume=True)
+    assert resumed.record.best == whole.record.best
+    assert resumed.record.best.smoothed is not None
+
+
 def test_patience_stops_early():
     chosen = small(epochs=30, patience=2, learning_rate=0.5)
     run = train(chosen, data=data_for(chosen), device="cpu")

@@ -30,6 +30,7 @@ from ckgconv.recipe import (
     GRITRecipe,
     HeadRecipe,
     HybridRecipe,
+    KernelRecipe,
     MessagePassingRecipe,
     ModelRecipe,
     PropagationRecipe,
@@ -43,6 +44,7 @@ COMMON = {
     "edge": ZINC.model.edge,
     "head": HeadRecipe("pyramid", "sum", layers=2, outputs=1),
 }
+MLP = HeadRecipe("mlp", "sum", layers=2, outputs=1, activation="gelu")
 GLOBAL = {"encoding": "rrwp", "steps": 4, "support": "global"}
 
 
@@ -70,14 +72,35 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
         "spd": ckgcn("spd", "global"),
         "rd": ckgcn("rd", "global"),
         "pair_rwse": ckgcn("pair_rwse", "global"),
+        "features": replace(ckgcn("rrwp", "global"), coordinate_features=2, size_features=True, head=MLP),
+        "features-sparse": replace(ckgcn("rrwp", "sparse_global"), coordinate_features=1, size_features=True),
+        "cycles": replace(ckgcn("rrwp", "global"), encoding="rrwp_cycles"),
+        "rms": replace(ckgcn("rrwp", "sparse_global"), kernel=KernelRecipe(norm="rms")),
     },
     "grit": {
         "global": GRITRecipe(**COMMON, **GLOBAL, blocks=2, heads=4),
         "hops": GRITRecipe(**COMMON, **{**GLOBAL, "support": 3}, blocks=2, heads=4),
+        "cycles": GRITRecipe(**COMMON, encoding="rrwp_cycles", steps=4, support=3, blocks=2, heads=4),
+        "features": GRITRecipe(
+            **{**COMMON, "head": MLP}, **GLOBAL, blocks=2, heads=4, coordinate_features=2, size_features=True
+        ),
     },
     "hybrid": {
-        mixing: HybridRecipe(**COMMON, **GLOBAL, blocks=2, mixing=mixing, heads=2, head_channels=3)
-        for mixing in ("turns", "parallel", "modulated")
+        **{
+            mixing: HybridRecipe(**COMMON, **GLOBAL, blocks=2, mixing=mixing, heads=2, head_channels=3)
+            for mixing in ("turns", "parallel", "modulated")
+        },
+        "features": HybridRecipe(
+            **{**COMMON, "head": MLP},
+            **GLOBAL,
+            blocks=2,
+            mixing="turns",
+            heads=2,
+            head_channels=3,
+            coordinate_features=2,
+            size_features=True,
+            kernel=KernelRecipe(norm="rms"),
+        ),
     },
     "message_passing": {
         **{layer: message_passing(layer) for layer in ("gcn", "gcn_edges", "gine", "gatv2", "gatedgcn", "pna")},
@@ -233,7 +256,7 @@ def test_overfits_four_graphs(small):
 @every_model
 def test_trains_and_resumes_bit_for_bit(small, tmp_path, monkeypatch):
     monkeypatch.setattr(CheckpointBudget, "share", math.inf)
-    dropout = {"dropout": 0.2} if hasattr(small, "dropout") else {}
+    dropout = {name: 0.2 for name in ("dropout", "drop_path") if hasattr(small, name)}
     chosen = of_recipe(replace(small, **dropout))
     data = small_dataset(chosen, graphs=9)
     whole = train(chosen, data=data, device="cpu")

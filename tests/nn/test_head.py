@@ -52,3 +52,21 @@ def test_mlp_head_keeps_its_width():
     for kind in ("pyramid", "normalised"):
         with pytest.raises(InputError, match=f"head.dropout is 0.5, but a head of kind '{kind}' has none"):
             make_head(HeadRecipe(kind, "mean", layers=2, outputs=1, dropout=0.5), 6)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "pyramid"])
+def test_the_recipe_may_choose_the_activation(kind):
+    x = torch.randn(5, 8)
+    for activation, function in (("gelu", F.gelu), ("relu", torch.relu)):
+        for make in (make_head, make_relu_head):
+            head = make(HeadRecipe(kind, "mean", layers=2, outputs=3, activation=activation), 8)
+            first, second = head.linears
+            torch.testing.assert_close(head(x), second(function(first(x))))
+
+
+def test_a_normalised_head_has_relu():
+    with pytest.raises(InputError, match="normalised head has ReLU: set it to 'model', or choose kind 'mlp'"):
+        make_head(HeadRecipe("normalised", "mean", layers=2, outputs=3, activation="gelu"), 8)
+    assert isinstance(
+        make_head(HeadRecipe("normalised", "mean", layers=2, outputs=3, activation="relu"), 8), NormalisedHead
+    )

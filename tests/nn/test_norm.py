@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.autograd import gradcheck
 
-from ckgconv.nn.norm import GroupedLayerNorm, WeightedBatchNorm
+from ckgconv.nn.norm import GroupedLayerNorm, GroupedRMSNorm, WeightedBatchNorm
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -139,3 +139,17 @@ def test_running_statistics_keep_float64_whatever_the_default_dtype():
         torch.set_default_dtype(before)
     torch.testing.assert_close(norm.running_mean[0], 0.1 * x.mean(0), rtol=0, atol=1e-15)
     torch.testing.assert_close(norm.running_variance[0], 0.9 + 0.1 * x.var(0), rtol=0, atol=1e-15)
+
+
+def test_rms_norm_divides_each_row_by_its_root_mean_square():
+    norm = GroupedRMSNorm(4, groups=2)
+    nn.init.normal_(norm.scale)
+    x = torch.randn(7, 4, requires_grad=True)
+    for group in (0, 1):
+        wanted = norm.scale[group] * x / (x.square().mean(1, keepdim=True) + 1e-5).sqrt()
+        torch.testing.assert_close(norm(x, torch.rand(7), group), wanted)
+    assert gradcheck(lambda values: norm(values, None, 1), x)
+    torch.testing.assert_close(norm.half()(x.half()).double(), norm.double()(x.half().double()), rtol=1e-2, atol=1e-2)
+    norm.reset_parameters()
+    assert (norm.scale == 1).all()
+    assert repr(norm) == "GroupedRMSNorm(4, groups=2)"

@@ -128,3 +128,4 @@ def test_runs_kept_before_recipes_had_more_values_are_found():
     assert digest(base) == "fb9d2159"
     assert digest(replace(base, training=replace(base.training, optimizer="sgd"))) != digest(base)
     assert digest(replace(base, data=replace(base.data, split_number=1))) != digest(base)
+    assert digest(replace(base, training=replace(base.training, ema_decay=0.99))) != digest(base)

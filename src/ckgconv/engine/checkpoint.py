@@ -1,6 +1,6 @@
 """Checkpoints: tensors as safetensors, everything else as JSON; nothing in them can run code.
 
-    checkpoints/000012.safetensors     weights, running statistics, moments of the optimiser
+    checkpoints/000012.safetensors     weights and their average, running statistics, moments
     checkpoints/000012.json            record so far, scale of the targets, digests
 
 The JSON file is written last, so it marks a complete checkpoint. The newest two are kept. A checkpoint whose digests do

@@ -17,6 +17,7 @@ from ckgconv.graphs import GraphBatch, PackedGraphs, Pairs, pack
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.pairs.memory import free_bytes
 from ckgconv.pairs.rows import Rows, StoredRows, WalkedRows, survey
+from ckgconv.recipe import PairNetworkRecipe
 
 # Of the free memory of the device of the graph, for the rows of all receivers; while they are joined it is twice that.
 SHARE = 0.25
@@ -126,6 +127,11 @@ def large_graph(model: GraphModel, data: Data, device: torch.device) -> LargeGra
         not model.recipe.position_channels and model.predicts_nodes,
         "Samples of one large graph are for predictions of nodes without positions: set training.sampling.kind to "
         "'none', or model.head.pooling to 'none' and model.position_channels to 0.",
+    )
+    require(
+        not (isinstance(model.recipe, PairNetworkRecipe) and model.recipe.size_features),
+        "model.size_features is true, but a sample of one large graph does not have its order: set it to false, or set "
+        "training.sampling.kind to 'none'.",
     )
     encoding = model.encoding
     graphs = pack(data.edge_index, data.batch, getattr(data, "edge_weight", None), data.num_nodes, encoding.flow)

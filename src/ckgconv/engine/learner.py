@@ -1,5 +1,6 @@
 """What a step reads and changes: model, optimiser, data and scale of the targets, on one device."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ from torch_geometric.data import Data
 
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
 from ckgconv.data import PackedDataset
+from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.optim import can_be_captured
 from ckgconv.engine.schedule import Schedule
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, pack
@@ -39,6 +41,7 @@ class Learner:
     recipe: TrainingRecipe
     task: Task
     schedule: Schedule
+    average: WeightAverage | None = None  # of the weights, where the recipe asks for one
     watched: bool = False  # whether something must be called after every step
     replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name, and the source of their batches
     kept: dict[str, Any] = field(default_factory=dict)  # what depends on the data alone, such as prepared batches
@@ -130,6 +133,10 @@ class Learner:
         """Gradients of the loss of the whole batch: processes average their gradients, but their losses add up."""
         share = loss if self.fabric.world_size == 1 else loss * self.fabric.world_size
         self.fabric.backward(share, self.loss_gradient.to(share.dtype))
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """A context in which the model has the averaged weights; where there is no average, its own."""
+        return nullcontext() if self.average is None else self.average.in_place()
 
     def predicted(self, batch: Data | GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
         """Predictions [M, T] in the units of the data; the model must be in evaluation mode.

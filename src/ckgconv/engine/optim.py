@@ -3,7 +3,12 @@
 All parameters are updated alike, but for weight decay, from which a model may exempt some; the norm of the gradient is
 clipped, and the learning rate is set once per epoch e:
 
-    e < W:  10⁻⁷ + e (base - 10⁻⁷)/W          else:  min + ½ (base - min)(1 + cos(π (e - W)/(E - W)))
+    e < W:  10⁻⁷ + e (base - 10⁻⁷)/W          else:  min + (base - min) s(t),  t = (e - W)/(E - W)
+
+    cosine           s(t) = ½ (1 + cos(π t))      the published schedule
+    linear           s(t) = 1 - t
+    constant         s(t) = 1
+    constant_linear  s(t) = min(1, (1 - t)/c)     constant, but linear in the last share c = `training.cooldown`
 """
 
 import math
@@ -34,7 +39,8 @@ def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer
     if make is adamw and dispatch.uses_triton(parameters[0]):
         from ckgconv.backends.cuda.adamw.flat import FlatAdamW
 
-        return FlatAdamW(parameters, Rates(recipe.clip_norm, recipe.weight_decay), recipe.learning_rate)
+        rates = Rates(recipe.clip_norm, recipe.weight_decay, ema_decay=recipe.ema_decay)
+        return FlatAdamW(parameters, rates, recipe.learning_rate)
     return make(parameters, recipe)
 
 
@@ -56,9 +62,20 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def learning_rate(epoch: int, recipe: TrainingRecipe) -> float:
-    """The rate used during an epoch: linear warm-up, then a cosine that reaches its minimum after the last epoch."""
+    """The rate used during an epoch: linear warm-up, then the recipe's decay, which ends after the last epoch."""
     base, low = recipe.learning_rate, recipe.min_learning_rate
     if epoch < recipe.warmup_epochs:
         return WARMUP_START + epoch * (base - WARMUP_START) / recipe.warmup_epochs
     progress = (epoch - recipe.warmup_epochs) / max(recipe.epochs - recipe.warmup_epochs, 1)
-    return low + 0.5 * (base - low) * (1 + math.cos(math.pi * progress))
+    if recipe.schedule == "cosine":
+        return low + 0.5 * (base - low) * (1 + math.cos(math.pi * progress))
+    return low + (base - low) * _share(progress, recipe)
+
+
+def _share(progress: float, recipe: TrainingRecipe) -> float:
+    """s(t) of the schedules other than the cosine."""
+    if recipe.schedule == "linear":
+        return 1 - progress
+    if recipe.schedule == "constant" or 1 - progress >= recipe.cooldown:
+        return 1.0
+    return (1 - progress) / recipe.cooldown

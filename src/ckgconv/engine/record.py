@@ -49,12 +49,30 @@ class Best:
     """The best validation epoch; `test` is None until it is tested, and without test targets."""
 
     epoch: int
-    val: float
+    val: float  # of this epoch alone
     test: float | None = None
+    smoothed: float | None = None  # mean of the last validations, by which the epoch was chosen; None: by `val`
+
+    @property
+    def score(self) -> float:
+        """What epochs are compared by."""
+        return self.val if self.smoothed is None else self.smoothed
 
     @classmethod
     def from_json(cls, values: JsonObject) -> "Best":
-        return cls(values.get("epoch", int), values.get("val", float), values.get_optional("test", float))
+        return cls(
+            values.get("epoch", int),
+            values.get("val", float),
+            values.get_optional("test", float),
+            values.get_optional("smoothed", float),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Without `smoothed` where validations are not, as in records of earlier versions."""
+        values = dict(vars(self))
+        if self.smoothed is None:
+            del values["smoothed"]
+        return values
 
 
 @dataclass(kw_only=True)
@@ -103,7 +121,7 @@ class Record:
         """The object that `from_json` reads."""
         values = dict(vars(self))
         values["epochs"] = [dict(vars(epoch)) for epoch in self.epochs]
-        values["best"] = None if self.best is None else dict(vars(self.best))
+        values["best"] = None if self.best is None else self.best.to_json()
         values["data"] = None if self.data is None else dict(vars(self.data))
         for name in ("at_once", "data"):  # absent where unknown, as in records of earlier versions
             if values[name] is None:

@@ -230,16 +230,19 @@ def _tensors(sample: Sample) -> list[Tensor]:
 
 @dataclass
 class _State:
-    """What a training step changes: parameters and buffers of the model, moments of each parameter."""
+    """What a training step changes: parameters and buffers of the model, their average, moments of each parameter."""
 
     model: dict[str, Tensor]
+    average: dict[str, Tensor]
     moments: list[tuple[Tensor, dict[str, Tensor]]]
 
 
 def _state(learner: Learner) -> _State:
     state: Any = learner.optimizer.optimizer.state
+    average = {} if learner.average is None else learner.average.tensors()
     return _State(
         {name: value.clone() for name, value in learner.model.state_dict().items()},
+        {name: value.clone() for name, value in average.items()},
         [(parameter, {key: value.clone() for key, value in each.items()}) for parameter, each in state.items()],
     )
 
@@ -247,6 +250,8 @@ def _state(learner: Learner) -> _State:
 def _restore(learner: Learner, kept: _State) -> None:
     """Undo the warm-up, in place: captured steps read and write these tensors."""
     learner.model.load_state_dict(kept.model)
+    if learner.average is not None:
+        learner.average.load(kept.average)
     state: Any = learner.optimizer.optimizer.state
     before = dict(kept.moments)
     for parameter, each in state.items():

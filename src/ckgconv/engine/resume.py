@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from ckgconv.checks import InputError, require
 from ckgconv.engine import checkpoint
@@ -99,6 +100,8 @@ def save_checkpoint(run: "Run", epoch: int) -> None:
     save_best(run)
     tensors = checkpoint.training_tensors(run.model, run.learner.optimizer.optimizer)
     tensors |= {f"best.{name}": value for name, value in run.best_weights.items()}
+    if run.learner.average is not None:
+        tensors |= {f"average.{name}": value for name, value in run.learner.average.tensors().items()}
     checkpoint.save_epoch(run.folder / "checkpoints", epoch, tensors, state_of(run))
     write_record(run.folder, run.record)
 
@@ -119,9 +122,9 @@ def restore(run: "Run", watcher: Watcher) -> int:
     tensors, state = found
     checkpoint.restore_training(tensors, run.model, run.learner.optimizer.optimizer)
     device = run.learner.fabric.device
-    run.best_weights = {
-        name.removeprefix("best."): value.to(device) for name, value in tensors.items() if name.startswith("best.")
-    }
+    run.best_weights = {name: value.to(device) for name, value in _part(tensors, "best.").items()}
+    if run.learner.average is not None:
+        run.learner.average.load(_part(tensors, "average."))
     # A run of an earlier version has no identity of its data: it gets that of the data just read.
     saved = Record.from_json(state["record"], f"The newest checkpoint in {run.folder}")
     run.record = replace(saved, data=run.record.data)
@@ -129,6 +132,10 @@ def restore(run: "Run", watcher: Watcher) -> int:
         run.learner.schedule.end(epoch.val)
     _restore_groups(state.get("groups", []), run.learner.optimizer.optimizer)
     return run.record.epochs[-1].epoch + 1
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def state_of(run: "Run") -> dict[str, Any]:

@@ -11,6 +11,7 @@ import time
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Unpack
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor
 from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
+from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.callbacks import Callbacks, watch_steps
 from ckgconv.engine.check import check_run
 from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
@@ -167,6 +169,7 @@ def make_learner(
         scale,
         recipe.training,
         task=task_of(recipe.training, parts.loss, parts.metric),
+        average=WeightAverage(model, decay, chosen) if (decay := recipe.training.ema_decay) else None,
         schedule=make_schedule(chosen, recipe.training, parts.schedule, own is not None),
         watched=watch_steps(parts.callbacks),
     )
@@ -222,8 +225,15 @@ def _each_epoch(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbac
         watcher.epoch(epoch)
 
 
+def _candidate(run: Run) -> Best:
+    """The newest epoch as the best one, with the mean that it is judged by where validations are smoothed."""
+    epochs, width = run.record.epochs, run.recipe.training.smooth_validation
+    newest = epochs[-1]
+    return Best(newest.epoch, newest.val, smoothed=None if width == 1 else fmean(e.val for e in epochs[-width:]))
+
+
 def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) -> Epoch:
-    """Train and validate once; keep the weights if the validation metric is the best so far."""
+    """Train and validate once; keep the weights, averaged where asked for, if their validation is the best so far."""
     record = run.record
     seed_epoch(record.seed, number)
 
@@ -233,12 +243,14 @@ def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) ->
 
     trained = train_epoch(run.learner, number, tick)
     trained["seconds"] = round(trained["seconds"], 3)
-    epoch = Epoch(**trained, val=evaluate(run.learner, "val"))
-    record.epochs.append(epoch)
+    with run.learner.averaged():
+        epoch = Epoch(**trained, val=evaluate(run.learner, "val"))
+        record.epochs.append(epoch)
+        found = _candidate(run)
+        if better(run.learner.task.metric, found.score, None if record.best is None else record.best.score):
+            record.best = found
+            run.best_weights = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
     run.learner.schedule.end(epoch.val)
-    if better(run.learner.task.metric, epoch.val, None if record.best is None else record.best.val):
-        record.best = Best(number, epoch.val)
-        run.best_weights = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
     return epoch
 
 

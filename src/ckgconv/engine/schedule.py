@@ -1,6 +1,6 @@
 """The learning rate of every epoch: that of the recipe, or one given in Python.
 
-recipe's optimiser and schedule    warm-up and cosine (`optim`)
+recipe's optimiser and schedule    warm-up and decay (`optim`)
 an optimiser of your own           the same shape, times the rate that each of its groups was made with
 a function epoch → rate            that rate
 a torch scheduler                  stepped after every epoch, with the validation metric where it asks for one
@@ -34,7 +34,7 @@ class Schedule(Protocol):
 
 
 class RecipeSchedule:
-    """Warm-up and cosine, the same rate in every group."""
+    """Warm-up and decay, the same rate in every group."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, recipe: TrainingRecipe) -> None:
         self.optimizer = optimizer
@@ -49,7 +49,7 @@ class RecipeSchedule:
 
 
 class ScaledSchedule:
-    """Warm-up and cosine in proportion to the rate of each group."""
+    """Warm-up and decay in proportion to the rate of each group."""
 
     def __init__(self, optimizer: torch.optim.Optimizer, recipe: TrainingRecipe) -> None:
         self.optimizer = optimizer

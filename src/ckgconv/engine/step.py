@@ -39,6 +39,8 @@ def step_parts(learner: Learner, sample: Sample, schedule: InOrder = IN_ORDER) -
     yield Part.BACKWARD, share
     schedule.join()
     update(learner.model, learner.optimizer, learner.recipe, schedule)
+    if learner.average is not None:
+        learner.average.update()
     yield Part.UPDATE, share
 
 

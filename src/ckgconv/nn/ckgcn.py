@@ -17,6 +17,7 @@ from ckgconv.checks import require
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.convolution import KernelConvolution
+from ckgconv.nn.drop_path import drop_probability
 from ckgconv.nn.head import make_head
 from ckgconv.nn.kernel import GivenKernels, Kernel
 from ckgconv.nn.kernel_network import KernelNetwork, make_kernel
@@ -54,7 +55,7 @@ class CKGCN(KernelNetwork):
             f"{len(kernels or [])} kernels were given for {blocks} blocks: give one per block.",
         )
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
-            conv_block(recipe) for _ in range(blocks)
+            conv_block(recipe, layer) for layer in range(blocks)
         )
         self.head = make_head(recipe.head, width)
 
@@ -69,9 +70,10 @@ class CKGCN(KernelNetwork):
         return (forward + convolution + backward) * self.recipe.blocks * self.recipe.width
 
 
-def conv_block(recipe: CKGCNRecipe) -> CKGConvBlock:
-    """One block of a recipe."""
+def conv_block(recipe: CKGCNRecipe, layer: int) -> CKGConvBlock:
+    """Block `layer` of a recipe, counted from 0."""
     convolution = KernelConvolution(
         Depthwise(recipe.width), recipe.width, degree_scaler=recipe.degree_scaler == "output"
     )
-    return CKGConvBlock(convolution, recipe.width, recipe.norm, recipe.dropout)
+    path = drop_probability(recipe.drop_path, layer, recipe.blocks)
+    return CKGConvBlock(convolution, recipe.width, recipe.norm, recipe.dropout, drop_path=path)

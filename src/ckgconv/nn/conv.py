@@ -67,7 +67,7 @@ class CKGConv(CountsSteps, GraphLayer):
             is one column (-1: unreachable by "spd", infinite by "rd").
         kernel_blocks: residual MLP blocks of ψ, 0 for a linear kernel.
         kernel_width: width of ψ's blocks, by default the larger of in_channels and out_channels.
-        kernel_norm: "batch", "layer" or "none".
+        kernel_norm: "batch", "layer", "rms" or "none".
         kernel_dropout, mlp_dropout: on ψ, and inside its blocks.
         constraint: "none", "softmax" or "softplus".
         degree_scaler: "output" (Eq. 7), "coordinates" (Eq. 8) or "none".

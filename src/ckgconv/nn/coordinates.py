@@ -5,6 +5,8 @@
     table       T[P_ij], a learned table                         D channels
     gaussian    Gaussian basis g_c(P_ij); infinite: one vector   D channels
 
+The first two may have sinusoids of P_ij as further channels (`sinusoids`).
+
 A zero row stands for all pairs of a graph that are not stored (`graphs.Pairs`).
 
 Legend: R rows (P stored pairs, then zero rows), C coordinate channels, D width.
@@ -18,6 +20,7 @@ from ckgconv.checks import require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.degree import DegreeInjection, degree_ratio
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.nn.sinusoids import check_frequencies, with_frequencies, with_sinusoids
 from ckgconv.pairs import UNREACHABLE, Encoding
 
 # Truncated as in the published Gaussian basis, so that its numbers are reproduced to the last digit.
@@ -41,17 +44,26 @@ class CoordinateEncoder(nn.Module):
 class RandomWalkEncoder(CoordinateEncoder):
     """γ BN(|supp(i)| P_ij) + β: reads every coordinate whose reading is "normalised", walks or not.
 
-    With `inject_degree`, P̂ (Eq. 8) in place of P; without `rescales`, P_ij without the factor |supp(i)|.
+    With `inject_degree`, P̂ (Eq. 8) in place of P; without `rescales`, P_ij without the factor |supp(i)|; with
+    `frequencies`, the sinusoids of P_ij are channels of their own (`sinusoids`).
     """
 
     embeds = False
 
-    def __init__(self, channels: int, initial_scale: float, inject_degree: bool, rescales: bool = True) -> None:
+    def __init__(
+        self,
+        channels: int,
+        initial_scale: float,
+        inject_degree: bool,
+        rescales: bool = True,
+        frequencies: int = 0,
+    ) -> None:
         super().__init__()
-        self.channels = channels
+        self.channels = with_frequencies(channels, frequencies)
         self.rescales = rescales
+        self.frequencies = frequencies
         self.injection = DegreeInjection(channels) if inject_degree else None
-        self.norm = WeightedBatchNorm(channels, initial_scale=initial_scale, skewed=True)
+        self.norm = WeightedBatchNorm(self.channels, initial_scale=initial_scale, skewed=True)
 
     def reset_parameters(self) -> None:
         if self.injection is not None:
@@ -64,11 +76,14 @@ class RandomWalkEncoder(CoordinateEncoder):
     def scaled(self, pairs: Pairs, degree: Tensor) -> Tensor:
         """The input of the norm, [R, C]."""
         coordinates = rescaled(pairs) if self.rescales else pairs.coordinates
-        return coordinates if self.injection is None else self.injection(coordinates, degree, pairs)
+        if self.injection is not None:
+            coordinates = self.injection(coordinates, degree, pairs)
+        return with_sinusoids(coordinates, pairs.coordinates, self.frequencies)
 
     def reads(self, pairs: Pairs, degree: Tensor) -> tuple[Tensor, ...]:
         coordinates = rescaled(pairs) if self.rescales else pairs.coordinates
-        return (coordinates,) if self.injection is None else (coordinates, degree_ratio(coordinates, degree, pairs))
+        ratio = () if self.injection is None else (degree_ratio(coordinates, degree, pairs),)
+        return coordinates, *ratio, *((pairs.coordinates,) if self.frequencies else ())
 
 
 class PairRWSEEncoder(CoordinateEncoder):
@@ -79,12 +94,13 @@ class PairRWSEEncoder(CoordinateEncoder):
 
     embeds = False
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, frequencies: int = 0) -> None:
         super().__init__()
-        self.channels = channels
+        self.channels = with_frequencies(channels, frequencies)
+        self.frequencies = frequencies
 
     def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
-        return pairs.coordinates
+        return with_sinusoids(pairs.coordinates, pairs.coordinates, self.frequencies)
 
 
 class ShortestPathEncoder(CoordinateEncoder):
@@ -158,13 +174,16 @@ def check_injection(encoding: Encoding, inject_degree: bool) -> None:
     )
 
 
-def coordinate_encoder(encoding: Encoding, width: int, initial_scale: float, inject_degree: bool) -> CoordinateEncoder:
+def coordinate_encoder(
+    encoding: Encoding, width: int, initial_scale: float, inject_degree: bool, frequencies: int = 0
+) -> CoordinateEncoder:
     """The module for the `reading` of an encoding's coordinates."""
+    check_frequencies(encoding, frequencies)
     coordinate = encoding.coordinate
     if coordinate.reading == "normalised":
-        return RandomWalkEncoder(encoding.channels, initial_scale, inject_degree, coordinate.rescaled)
+        return RandomWalkEncoder(encoding.channels, initial_scale, inject_degree, coordinate.rescaled, frequencies)
     if coordinate.reading == "table":
         return ShortestPathEncoder(encoding.steps, width)
     if coordinate.reading == "gaussian":
         return ResistanceEncoder(width)
-    return PairRWSEEncoder(encoding.channels)
+    return PairRWSEEncoder(encoding.channels, frequencies)

@@ -23,10 +23,13 @@ from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.attention import PairAttention
 from ckgconv.nn.coordinates import coordinate_encoder
 from ckgconv.nn.degree import DegreeScaler
+from ckgconv.nn.drop_path import DropPath, drop_probability, on_path
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.head import make_relu_head
 from ckgconv.nn.linear import Linear
+from ckgconv.nn.node_input import node_channels, node_input
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.nn.sinusoids import check_frequencies, with_frequencies, with_sinusoids
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.precision import without_autocast
 from ckgconv.pairs import Encoding
@@ -59,9 +62,9 @@ class GRIT(GraphModel):
             "choose support 'global' or a number of hops.",
         )
         self.node_position = Linear(self._node_channels, recipe.width, bias=False)
-        self.pair_position = PairPositions(self.encoding, recipe.width)
+        self.pair_position = PairPositions(self.encoding, recipe.width, recipe.coordinate_features)
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
-            GRITBlock(recipe) for _ in range(recipe.blocks)
+            GRITBlock(recipe, layer) for layer in range(recipe.blocks)
         )
         self.head = make_relu_head(recipe.head, recipe.width)
         nn.init.xavier_uniform_(self.node_position.weight)
@@ -77,7 +80,7 @@ class GRIT(GraphModel):
         """h⁰ [N, D] and e⁰ [P, D]."""
         with without_autocast(batch.degree):
             h = self.node_encoder(batch.node_features, batch.node_features.shape[0])
-            h = h + self.node_position(self._node_part(batch.node_encoding))
+            h = h + self.node_position(self._node_part(node_input(batch, self.recipe.size_features)))
             e = self.pair_position(batch.pairs)
             if self.edge_encoder is not None:
                 edges = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
@@ -86,7 +89,8 @@ class GRIT(GraphModel):
 
     @property
     def _node_channels(self) -> int:
-        return self.encoding.node_channels + int(self.encoding.coordinate.walk_powers)
+        channels = node_channels(self.encoding.node_channels, self.recipe.size_features)
+        return channels + int(self.encoding.coordinate.walk_powers)
 
     def _node_part(self, node_encoding: Tensor) -> Tensor:
         """The return probabilities of a walk of no step, 1, are the first channel of the published model."""
@@ -96,11 +100,14 @@ class GRIT(GraphModel):
 class PairPositions(nn.Module):
     """Pseudo-coordinates → [P, D], without norm or bias; distances through the encoders that CKGCN has for them."""
 
-    def __init__(self, encoding: Encoding, width: int) -> None:
+    def __init__(self, encoding: Encoding, width: int, frequencies: int = 0) -> None:
         super().__init__()
+        check_frequencies(encoding, frequencies)
+        self.frequencies = frequencies
         embeds = encoding.coordinate.reading in ("table", "gaussian")
         self.encoder = coordinate_encoder(encoding, width, 1.0, False) if embeds else None
-        self.projection = None if embeds else Linear(encoding.channels, width, bias=False)
+        channels = with_frequencies(encoding.channels, frequencies)
+        self.projection = None if embeds else Linear(channels, width, bias=False)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -113,20 +120,23 @@ class PairPositions(nn.Module):
         if self.encoder is not None:
             return self.encoder(pairs, pairs.support_size)
         assert self.projection is not None
-        return self.projection(pairs.coordinates)
+        return self.projection(with_sinusoids(pairs.coordinates, pairs.coordinates, self.frequencies))
 
 
 class GRITBlock(nn.Module):
     """One block: attention, feed-forward network and the state of the pairs, each with residual sum and norm.
 
+    DropPath acts on the first two, the branches of the nodes; the state of the pairs is always rewritten.
+
     Shapes: h [N, D], e [P, D] → h [N, D], e [P, D].
     """
 
-    def __init__(self, recipe: GRITRecipe) -> None:
+    def __init__(self, recipe: GRITRecipe, layer: int = 0) -> None:
         super().__init__()
         width = recipe.width
         check_probability("dropout", recipe.dropout)
         self.dropout = recipe.dropout
+        self.drop_path = DropPath(drop_probability(recipe.drop_path, layer, recipe.blocks))
         self.attention = PairAttention(width, recipe.heads, recipe.clamp, recipe.attention_dropout)
         self.degree_scaler = LogDegreeScaler(width)
         self.projection = Linear(width, width)
@@ -146,9 +156,11 @@ class GRITBlock(nn.Module):
 
     def node_states(self, h: Tensor, y: Tensor, batch: GraphBatch) -> Tensor:
         """h [N, D] after the block, from h before it and what the attention returned, y [N, D]."""
+        path = self.drop_path(batch)
         y = self.projection(self.degree_scaler(self._drop(y), batch.degree))
-        h = self.attention_norm(h + y, batch.node_weight)
-        h = self.ffn_norm(h + self.ffn_out(self._drop(torch.relu(self.ffn_in(h)))), batch.node_weight)
+        h = self.attention_norm(h + on_path(y, path), batch.node_weight)
+        hidden = self._drop(torch.relu(self.ffn_in(h)))
+        h = self.ffn_norm(h + on_path(self.ffn_out(hidden), path), batch.node_weight)
         # Norms ignore padding, so it could grow from block to block until 0 · ∞ is NaN.
         return h if batch.node_weight is None else h * batch.node_weight.unsqueeze(-1)
 

@@ -121,17 +121,18 @@ Head = PyramidHead | MLPHead
 
 
 def make_head(recipe: HeadRecipe, width: int) -> Head:
-    """The head of a recipe's kind."""
-    return _head(recipe, width, PyramidHead, MLPHead)
+    """The head of a recipe, with GELU in between where the recipe leaves that to the model."""
+    return _head(recipe, width, "gelu" if recipe.activation == "model" else recipe.activation)
 
 
 def make_relu_head(recipe: HeadRecipe, width: int) -> Head:
     """The same for models that use ReLU throughout."""
-    return _head(recipe, width, ReLUPyramidHead, ReLUMLPHead)
+    return _head(recipe, width, "relu" if recipe.activation == "model" else recipe.activation)
 
 
-def _head(recipe: HeadRecipe, width: int, pyramid: type[PyramidHead], mlp: type[MLPHead]) -> Head:
+def _head(recipe: HeadRecipe, width: int, activation: Literal["relu", "gelu"]) -> Head:
     if recipe.kind == "mlp":
+        mlp = MLPHead if activation == "gelu" else ReLUMLPHead
         return mlp(width, recipe.outputs, recipe.layers, recipe.dropout)
     require(
         recipe.dropout == 0,
@@ -139,5 +140,10 @@ def _head(recipe: HeadRecipe, width: int, pyramid: type[PyramidHead], mlp: type[
         f"kind 'mlp'.",
     )
     if recipe.kind == "pyramid":
+        pyramid = PyramidHead if activation == "gelu" else ReLUPyramidHead
         return pyramid(width, recipe.outputs, recipe.layers)
+    require(
+        recipe.activation != "gelu",
+        "model.head.activation is 'gelu', but a normalised head has ReLU: set it to 'model', or choose kind 'mlp'.",
+    )
     return NormalisedHead(width, recipe.outputs, recipe.layers)

@@ -28,6 +28,7 @@ from ckgconv.graphs import Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.convolution import KernelConvolution
+from ckgconv.nn.drop_path import drop_probability
 from ckgconv.nn.dynamic import (
     AttentionConvolution,
     AttentionHeads,
@@ -60,7 +61,13 @@ class Hybrid(KernelNetwork):
         check_mixing(recipe)
         self.kernel = make_kernels(recipe)
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
-            CKGConvBlock(make_convolution(recipe, layer), recipe.width, recipe.norm, recipe.dropout)
+            CKGConvBlock(
+                make_convolution(recipe, layer),
+                recipe.width,
+                recipe.norm,
+                recipe.dropout,
+                drop_path=drop_probability(recipe.drop_path, layer, recipe.blocks),
+            )
             for layer in range(recipe.blocks)
         )
         self.head = make_head(recipe.head, recipe.width)

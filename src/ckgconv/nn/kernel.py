@@ -55,7 +55,7 @@ class Kernel(nn.Module):
         channels: C, channels of ψ.
         layers: L.
         blocks: residual MLP blocks.
-        norm: "batch", "layer" or "none".
+        norm: "batch", "layer", "rms" or "none".
         constraint: "none" (any sign), "softmax" over the support (sum aggregation) or "softplus" (mean aggregation).
 
     Shapes: pair features [R, D] → L times `KernelValues`.

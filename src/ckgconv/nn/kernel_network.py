@@ -17,6 +17,8 @@ from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.graph_model import GraphModel, count_parameters
 from ckgconv.nn.kernel import Kernel, KernelValues
+from ckgconv.nn.node_input import node_channels, node_input
+from ckgconv.nn.sinusoids import with_frequencies
 from ckgconv.nn.stem import Edges, NodeStem, PairStem
 from ckgconv.nn.step_memory import row_size
 from ckgconv.ops.precision import without_autocast
@@ -45,7 +47,8 @@ class KernelNetwork(GraphModel):
 
     def __init__(self, recipe: KernelNetworkRecipe) -> None:
         super().__init__(recipe)
-        self.node_stem = NodeStem(self.encoding.node_channels, recipe.width, recipe.combine)
+        channels = node_channels(self.encoding.node_channels, recipe.size_features)
+        self.node_stem = NodeStem(channels, recipe.width, recipe.combine)
         self.pair_stem = PairStem(
             self.encoding,
             recipe.width,
@@ -53,6 +56,7 @@ class KernelNetwork(GraphModel):
             initial_scale=recipe.coordinate_scale,
             inject_degree=recipe.degree_scaler == "coordinates",
             position_channels=recipe.position_channels,
+            frequencies=recipe.coordinate_features,
         )
 
     def node_states(self, batch: GraphBatch) -> Tensor:
@@ -60,7 +64,7 @@ class KernelNetwork(GraphModel):
         pairs = batch.pairs
         e, h = self._pair_features(batch), self.input_states(batch)
         for block, psi in zip(self.blocks, self.kernel(e, pairs), strict=True):
-            h = block(h, psi, pairs, batch.degree, batch.node_weight)
+            h = block(h, psi, pairs, batch.degree, batch.node_weight, block.drop_path(batch))
         return h
 
     @property
@@ -71,12 +75,16 @@ class KernelNetwork(GraphModel):
         """h⁰ [N, D]."""
         with without_autocast(batch.degree):
             attributes = self.node_encoder(batch.node_features, batch.node_features.shape[0])
-            return self.node_stem(attributes, batch.node_encoding, batch.node_weight)
+            return self.node_stem(attributes, self._node_encoding(batch), batch.node_weight)
 
     def layer_states(self, layer: int, states: Tensor, batch: GraphBatch) -> Tensor:
         """hˡ [N, D] from hˡ⁻¹ [N, D]; `layer` counts from 0."""
         psi = self.kernel.of_layer(self._pair_features(batch), batch.pairs, layer)
-        return self.blocks[layer](states, psi, batch.pairs, batch.degree, batch.node_weight)
+        block = self.blocks[layer]
+        return block(states, psi, batch.pairs, batch.degree, batch.node_weight, block.drop_path(batch))
+
+    def _node_encoding(self, batch: GraphBatch) -> Tensor:
+        return node_input(batch, self.recipe.size_features)
 
     def _pair_features(self, batch: GraphBatch) -> Tensor:
         """e⁰ [R, D]."""
@@ -89,7 +97,8 @@ class KernelNetwork(GraphModel):
         return Edges(batch.edge_row, self.edge_encoder(batch.edge_features, batch.edge_row.shape[0]))
 
     def step_bytes(self, rows: int) -> int:
-        values = row_size(self.kernel.values_per_row(), self.recipe.width, self.encoding.channels)
+        channels = with_frequencies(self.encoding.channels, self.recipe.coordinate_features)
+        values = row_size(self.kernel.values_per_row(), self.recipe.width, channels)
         return values.step_bytes(rows, count_parameters([self]), self.dtype)
 
     def parameters_by_component(self) -> dict[str, int]:

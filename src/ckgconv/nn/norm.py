@@ -24,7 +24,7 @@ from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.batch_norm import Running, tracking_batch_norm
 from ckgconv.ops.precision import HALVES, narrower, wide_dtype, widened
 
-NormName = Literal["batch", "layer", "none"]
+NormName = Literal["batch", "layer", "rms", "none"]
 
 
 class WeightedBatchNorm(nn.Module):
@@ -116,30 +116,51 @@ class WeightedBatchNorm(nn.Module):
         return f"{self.channels}, groups={self.groups}, initial_scale={self.initial_scale}"
 
 
-class GroupedLayerNorm(nn.Module):
-    """y = γ (x - μ_r)/√(σ_r² + ε) + β over the channels of each row: rows are independent, weights have no effect."""
+class RowNorm(nn.Module):
+    """Base of norms over the channels of each row: rows are independent, weights have no effect."""
 
     def __init__(self, channels: int, groups: int = 1, epsilon: float = 1e-5) -> None:
         super().__init__()
         self.channels = channels
         self.groups = groups
         self.epsilon = epsilon
-        self.scale = nn.Parameter(torch.empty(groups, channels))
-        self.shift = nn.Parameter(torch.empty(groups, channels))
-        self.reset_parameters()
+        self.scale = nn.Parameter(torch.ones(groups, channels))
 
     def reset_parameters(self) -> None:
         nn.init.ones_(self.scale)
-        nn.init.zeros_(self.shift)
 
     def forward(self, x: Tensor, row_weight: Tensor | None = None, group: int = 0) -> Tensor:
-        dtype = narrower(x.dtype, self.scale.dtype)
-        scale, shift = of_group(self.scale, group), of_group(self.shift, group)
-        y = F.layer_norm(widened(x), (self.channels,), widened(scale), widened(shift), self.epsilon)
-        return y.to(dtype)
+        scale = widened(of_group(self.scale, group))
+        return self.normalised(widened(x), scale, group).to(narrower(x.dtype, self.scale.dtype))
+
+    def normalised(self, x: Tensor, scale: Tensor, group: int) -> Tensor:
+        """What a norm defines: x [R, D] and γ [D] → [R, D]."""
+        raise TypeError(f"{type(self).__name__} has no normalised: define it.")
 
     def extra_repr(self) -> str:
         return f"{self.channels}, groups={self.groups}"
+
+
+class GroupedLayerNorm(RowNorm):
+    """y = γ (x - μ_r)/√(σ_r² + ε) + β, with mean and variance of each row."""
+
+    def __init__(self, channels: int, groups: int = 1, epsilon: float = 1e-5) -> None:
+        super().__init__(channels, groups, epsilon)
+        self.shift = nn.Parameter(torch.zeros(groups, channels))
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        nn.init.zeros_(self.shift)
+
+    def normalised(self, x: Tensor, scale: Tensor, group: int) -> Tensor:
+        return F.layer_norm(x, (self.channels,), scale, widened(of_group(self.shift, group)), self.epsilon)
+
+
+class GroupedRMSNorm(RowNorm):
+    """y = γ x/√(Σ_c x_c²/D + ε): neither mean nor shift."""
+
+    def normalised(self, x: Tensor, scale: Tensor, group: int) -> Tensor:
+        return F.rms_norm(x, (self.channels,), scale, self.epsilon)
 
 
 class NoNorm(nn.Module):
@@ -155,19 +176,23 @@ class NoNorm(nn.Module):
         return x
 
 
+Norm = WeightedBatchNorm | GroupedLayerNorm | GroupedRMSNorm | NoNorm
+
+
 def of_group(parameter: Tensor, group: int) -> Tensor:
     """Row `group` of a parameter; a single row is a view, whose gradient needs no zeros around it."""
     return parameter.squeeze(0) if parameter.shape[0] == 1 else parameter[group]
 
 
-def make_norm(name: NormName, channels: int, groups: int = 1) -> WeightedBatchNorm | GroupedLayerNorm | NoNorm:
+def make_norm(name: NormName, channels: int, groups: int = 1) -> Norm:
     """The norm of that name."""
     check_choice("norm", name, get_args(NormName))
     return NORMS[name](channels, groups)
 
 
-NORMS: dict[NormName, type[WeightedBatchNorm] | type[GroupedLayerNorm] | type[NoNorm]] = {
+NORMS: dict[NormName, type[Norm]] = {
     "batch": WeightedBatchNorm,
     "layer": GroupedLayerNorm,
+    "rms": GroupedRMSNorm,
     "none": NoNorm,
 }

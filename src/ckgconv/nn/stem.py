@@ -67,6 +67,7 @@ class PairStem(nn.Module):
         initial_scale: initial value of γ of the coordinates.
         inject_degree: whether degrees are injected into the coordinates (Eq. 8).
         position_channels: coordinates per node of superpixel graphs, 0 for none.
+        frequencies: of sinusoidal features of the coordinates, 0 for none.
 
     Shapes: `Pairs`, degree [N], `Edges` or None, positions [N, 2] or None → [R, D].
     """
@@ -79,6 +80,7 @@ class PairStem(nn.Module):
         initial_scale: float = 0.1,
         inject_degree: bool = False,
         position_channels: int = 0,
+        frequencies: int = 0,
     ) -> None:
         super().__init__()
         require(
@@ -87,7 +89,7 @@ class PairStem(nn.Module):
             "choose support 'global' or a number of hops.",
         )
         check_injection(encoding, inject_degree)
-        self.encoder = coordinate_encoder(encoding, width, initial_scale, inject_degree)
+        self.encoder = coordinate_encoder(encoding, width, initial_scale, inject_degree, frequencies)
         self.mix = Mix(width, self.encoder.channels, combine, self.encoder.embeds)
         self.position = PairPosition(position_channels, width) if position_channels else None
         self.norm = WeightedBatchNorm(width, skewed=True)

@@ -1,6 +1,7 @@
 """Graph → pseudo-coordinates: no parameters, any device."""
 
 from ckgconv.pe.coordinate import PseudoCoordinate
+from ckgconv.pe.cycles import RRWP_CYCLES, walks_and_cycles
 from ckgconv.pe.distances import RD, SPD, pairs_within, rd, spd
 from ckgconv.pe.heat import HEAT, heat
 from ckgconv.pe.laplacian import LAPLACIAN, eigenvectors, laplacian_products
@@ -19,6 +20,7 @@ OURS = {
     "heat": HEAT,
     "two_way_rrwp": TWO_WAY_RRWP,
     "laplacian": LAPLACIAN,
+    "rrwp_cycles": RRWP_CYCLES,
 }
 COORDINATES: Registry[PseudoCoordinate] = Registry("pseudo-coordinate", "ckgconv.coordinates", OURS, PseudoCoordinate)
 
@@ -48,4 +50,5 @@ __all__ = [
     "sparse_two_way_rrwp",
     "spd",
     "two_way_rrwp",
+    "walks_and_cycles",
 ]

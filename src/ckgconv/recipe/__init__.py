@@ -49,7 +49,7 @@ class KernelRecipe:
     """ψ: residual MLP blocks, norm, dropouts, constraint."""
 
     blocks: int = 2
-    norm: Literal["batch", "layer", "none"] = "batch"
+    norm: Literal["batch", "layer", "rms", "none"] = "batch"
     dropout: float = 0.0  # on ψ itself
     mlp_dropout: float = 0.0  # at the end of each block
     constraint: Literal["none", "softmax", "softplus"] = "none"
@@ -64,6 +64,7 @@ class HeadRecipe:
     layers: Count
     outputs: Count
     dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # mlp: before each layer
+    activation: Literal["model", "relu", "gelu"] = "model"  # between layers; "model": that of the network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +88,16 @@ class ModelRecipe:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KernelNetworkRecipe(ModelRecipe):
+class PairNetworkRecipe(ModelRecipe):
+    """What networks that learn from pseudo-coordinates of pairs may have beyond what is published, off by default."""
+
+    drop_path: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # of the last block; earlier ones are dropped less often
+    coordinate_features: Annotated[int, AtLeast(0)] = 0  # frequencies of the sines and cosines of each coordinate
+    size_features: bool = False  # degree of each node and order of its graph, as two node inputs more
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelNetworkRecipe(PairNetworkRecipe):
     """What every network of CKGConv blocks has."""
 
     blocks: Count
@@ -118,7 +128,7 @@ class HybridRecipe(KernelNetworkRecipe):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GRITRecipe(ModelRecipe):
+class GRITRecipe(PairNetworkRecipe):
     """A GRIT graph transformer."""
 
     kind: str = "grit"
@@ -201,6 +211,10 @@ class TrainingRecipe:
     momentum: Annotated[float, AtLeast(0), LessThan(1)] = 0.9  # of SGD
     huber_delta: Positive = 1.0  # error at which the Huber loss turns linear, in the units the network is trained in
     sampling: SamplingRecipe = SamplingRecipe()  # mini-batches of one large graph
+    ema_decay: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # of the averaged weights that are evaluated; 0: none
+    smooth_validation: Count = 1  # the best epoch is that of the best mean of this many validations, its own the last
+    schedule: Literal["cosine", "linear", "constant", "constant_linear"] = "cosine"  # after the warm-up
+    cooldown: Annotated[float, AtLeast(0), LessThan(1)] = 0.2  # constant_linear: share of the epochs that decay
 
 
 @dataclass(frozen=True)

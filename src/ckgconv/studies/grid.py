@@ -37,15 +37,25 @@ ATTRIBUTES: list[tuple[str, object]] = [("normalise", "none"), ("dropout", 0.0)]
 LATER: dict[str, list[tuple[str, object]]] = {
     "": [("given", ())],
     "data": [("split_number", 0), ("folds", None), ("fold", 0)],
-    "model": [("kind", "ckgcn"), ("flow", "source_to_target")],
+    "model": [
+        ("kind", "ckgcn"),
+        ("flow", "source_to_target"),
+        ("drop_path", 0.0),
+        ("coordinate_features", 0),
+        ("size_features", False),
+    ],
     "model.node": ATTRIBUTES,
     "model.edge": ATTRIBUTES,
-    "model.head": [("dropout", 0.0)],
+    "model.head": [("dropout", 0.0), ("activation", "model")],
     "training": [
         ("optimizer", "adamw"),
         ("momentum", 0.9),
         ("huber_delta", 1.0),
         ("sampling", asdict(SamplingRecipe())),
+        ("ema_decay", 0.0),
+        ("smooth_validation", 1),
+        ("schedule", "cosine"),
+        ("cooldown", 0.2),
     ],
 }
 # p below which two variants are distinguished.

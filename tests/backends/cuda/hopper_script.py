@@ -27,13 +27,13 @@ NUMBERS = {
     ),
     **dict.fromkeys(("v_stride", "v_splits", "nodes", "count", "g_count", "g_stride", "R", "groups"), "i32"),
     **dict.fromkeys(("factor", "epsilon", "momentum", "clip_norm", "weight_decay"), "fp32"),
-    **dict.fromkeys(("log_beta1", "log_beta2", "share1", "share2"), "fp32"),
+    **dict.fromkeys(("log_beta1", "log_beta2", "share1", "share2", "share"), "fp32"),
     "size": "i32",
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
 STAGE |= {"SPARES": True, "BLOCK_K": TILE}
-NODE = {**COMMON, "D": WIDTH, "PITCH": WIDTH, "BLOCK_N": 16, "V_PARTS": 64, "EARLY": True}
+NODE = {**COMMON, "D": WIDTH, "PITCH": WIDTH, "BLOCK_N": 16, "V_PARTS": 64, "PATH": True, "EARLY": True}
 FORWARD = {**STAGE, "BIAS": True, "RESIDUAL": True, "GIVEN": False, "TRACK": True, "BLOCK_R": 64}
 BACKWARD = {**STAGE, "THROUGH_NORM": True, "PLAIN": False, "ADD_CARRY": True, "WRITE_CARRY": True, "BLOCK_R": 32}
 BACKWARD |= {"CLEAR": False, "FIRST": False, "JOIN": False}
@@ -112,7 +112,7 @@ CASES = {
     "products, bf16": (convolution.products, {**LISTS, "ROWS": 64}, EIGHT, {"gradient": "*bf16"}),
     "table": (lookup.table_gradient, {**COMMON, **TABLE}, EIGHT, {}),
     "rows at their targets": (lookup.add_rows, {"D": WIDTH, "BLOCK_M": 8, "BLOCK_D": TILE}, {"num_warps": 4}, {}),
-    "update": (adamw.update, {"BLOCK": 1024, "PARTS": 256, "EARLY": True}, {"num_warps": 4}, {}),
+    "update": (adamw.update, {"BLOCK": 1024, "PARTS": 256, "AVERAGED": True, "EARLY": True}, {"num_warps": 4}, {}),
     "head backward": (pyramid.backward_pyramid, {**COMMON, **HEAD}, {"num_warps": 4}, {}),
 }
 

@@ -60,3 +60,23 @@ def test_the_kernel_is_the_equations(size):
     assert relative(rough, exact) < 1e-6
     for mine, theirs in zip(rough_moments, exact_moments, strict=True):
         assert relative(mine, theirs) < 1e-6
+
+
+@needs_triton
+@pytest.mark.parametrize("size", [700, 4096])
+def test_the_average_of_the_weights_is_part_of_the_update(size):
+    from ckgconv.backends.cuda.adamw import launch as fused
+
+    rates = Rates(0.7, 0.1, ema_decay=0.9)
+    exact, exact_moments = start(size, torch.float64)
+    exact_average = torch.randn(size, dtype=torch.float64)
+    rough, rough_moments = (exact.float().to(DEVICE), Moments(*(m.float().to(DEVICE) for m in exact_moments)))
+    rough_average = exact_average.float().to(DEVICE)
+    for _ in range(3):
+        gradient, before = torch.randn(size, dtype=torch.float64), exact_average.clone()
+        naive.clipped_adamw(exact, gradient, exact_moments, torch.tensor(1e-2), rates, exact_average)
+        torch.testing.assert_close(exact_average, 0.9 * before + 0.1 * exact, rtol=1e-12, atol=1e-12)
+        rate = torch.tensor(1e-2, device=DEVICE)
+        fused.clipped_adamw(rough, gradient.float().to(DEVICE), rough_moments, rate, rates, rough_average)
+    assert relative(rough, exact) < 1e-6
+    assert relative(rough_average, exact_average) < 1e-6

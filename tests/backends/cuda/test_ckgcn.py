@@ -15,6 +15,7 @@ from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import source_of
 from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.step import Part, evaluation_step, training_step
+from ckgconv.nn.drop_path import DropPath
 from ckgconv.nn.models import build_model
 from ckgconv.recipes import recipe, with_value
 
@@ -31,6 +32,9 @@ CASES = [
     ("mnist", ()),
     ("cluster", ()),
     ("peptides-func", ()),
+    ("zinc", ("model.coordinate_features=2", "model.size_features=true")),
+    ("zinc", ("model.coordinate_features=2", "model.support=sparse_global")),
+    ("zinc", ("model.kernel.norm=rms", "model.head.kind=mlp")),
     # Networks whose parts have fused passes, in an order of their own.
     ("zinc-hybrid-turns", ("model.attention_dropout=0",)),
     ("zinc-hybrid-parallel", ("model.attention_dropout=0", "model.support=2")),
@@ -42,7 +46,8 @@ CASES = [
 def learner_of(name, settings, data, precision):
     chosen = recipe(name)
     small = ("model.width=16", "model.blocks=2", "model.steps=3", "model.node_steps=3")
-    dry = ("model.dropout=0", "model.kernel.dropout=0", "model.kernel.mlp_dropout=0")
+    kernel = ("model.kernel.dropout=0", "model.kernel.mlp_dropout=0") if hasattr(chosen.model, "kernel") else ()
+    dry = ("model.dropout=0", *kernel)
     for setting in (*small, *dry, *settings):
         chosen = with_value(chosen, setting)
     torch.manual_seed(3)
@@ -54,6 +59,23 @@ def learner_of(name, settings, data, precision):
 @pytest.mark.parametrize(("name", "settings"), CASES)
 def test_a_fused_step_is_the_plain_one(name, settings, monkeypatch):
     follows(name, settings, "32", 1e-4, monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["zinc", "zinc-hybrid-turns", "zinc-grit"])
+def test_a_fused_step_with_dropped_blocks_is_the_plain_one(name, monkeypatch):
+    """Graph 0 of the batch keeps the first block, graph 2 the second; graph 1 is absent."""
+    drawn: list[int] = []
+
+    def draw(path, graphs, device):
+        drawn.append(graphs)
+        block = len(drawn) % 2
+        kept = torch.tensor([[1, 0], [1, 0, 0]][graphs == 4] if block else [[0, 1], [0, 0, 1]][graphs == 4])
+        return torch.cat([kept, kept.new_ones(1)]).bool().to(device)
+
+    monkeypatch.setattr(DropPath, "draw", draw)
+    dry = ("model.attention_dropout=0",) if name != "zinc" else ()
+    follows(name, ("model.drop_path=0.5", *dry), "32", 1e-4, monkeypatch)
+    assert drawn == [3] * 4 + [4] * 4
 
 
 @pytest.mark.usefixtures("bfloat16")

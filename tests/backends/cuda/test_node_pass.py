@@ -43,8 +43,8 @@ def drawn_support(nodes, longest):
     return pairs, torch.randint(0, 5, (nodes,)).double()
 
 
-def specified(blocks, x, psi, pairs, degree, monkeypatch):
-    """x' of the last block, with the dropout masks of the Triton kernels."""
+def specified(blocks, x, psi, pairs, degree, monkeypatch, paths=None):
+    """x' of the last block, with the dropout masks of the Triton kernels and the given factors of branches [L, N]."""
     asked = []
 
     def handed(values, probability, training):
@@ -54,8 +54,9 @@ def specified(blocks, x, psi, pairs, degree, monkeypatch):
         return values * keep_mask(SEED + len(asked) - 1, *values.shape, probability).to(values)
 
     monkeypatch.setattr("ckgconv.nn.block.dropout", handed)
-    for block, kernel in zip(blocks, psi, strict=True):
-        x = block(x, KernelValues(kernel, None), pairs, degree)
+    for number, (block, kernel) in enumerate(zip(blocks, psi, strict=True)):
+        path = None if paths is None else paths[number].unsqueeze(-1)
+        x = block(x, KernelValues(kernel, None), pairs, degree, None, path)
     return x
 
 
@@ -87,7 +88,7 @@ def lists_of(pairs, degree, padding=0):
     return Lists(*(values.to(DEVICE) for values in lists))
 
 
-def fused(blocks, x, psi, lists, filled, dropout=0.0):
+def fused(blocks, x, psi, lists, filled, dropout=0.0, paths=None):
     from ckgconv.backends.cuda.node_pass import launch
     from ckgconv.backends.cuda.node_pass.options import Dropout
     from ckgconv.backends.cuda.schedule import IN_ORDER
@@ -97,16 +98,16 @@ def fused(blocks, x, psi, lists, filled, dropout=0.0):
     fields = fields_of(blocks, x)
     if not blocks.training:
         return launch.evaluated_node_pass(x, psi, lists, fields, settings, filled)
-    drop = Dropout(torch.tensor([SEED], device=DEVICE), dropout)
+    drop = Dropout(torch.tensor([SEED], device=DEVICE), dropout, paths)
     return launch.node_pass(x, psi, lists, fields, settings, filled, drop)[0]
 
 
 @pytest.mark.parametrize("many", [0, 64])
 @pytest.mark.parametrize(
-    ("nodes", "width", "ratio", "layers", "dropout", "padding"),
-    [(40, 16, 2, 3, 0.0, 0), (23, 20, 2, 1, 0.3, 9), (50, 24, 3, 2, 0.1, 30)],
+    ("nodes", "width", "ratio", "layers", "dropout", "padding", "drops_blocks"),
+    [(40, 16, 2, 3, 0.0, 0, False), (23, 20, 2, 1, 0.3, 9, False), (50, 24, 3, 2, 0.1, 30, True)],
 )
-def test_forward_and_backward(nodes, width, ratio, layers, dropout, padding, many, monkeypatch):
+def test_forward_and_backward(nodes, width, ratio, layers, dropout, padding, drops_blocks, many, monkeypatch):
     from ckgconv.backends.cuda.node_pass import forward, gradients
 
     monkeypatch.setattr(forward, "MANY", many)
@@ -118,7 +119,8 @@ def test_forward_and_backward(nodes, width, ratio, layers, dropout, padding, man
     psi = torch.randn(layers, pairs.num_pairs, width, dtype=torch.float64)
     pulled = torch.randn(nodes, width, dtype=torch.float64)
     exact = [x.clone().requires_grad_(), psi.clone().requires_grad_()]
-    expected = specified(blocks, *exact, pairs, degree, monkeypatch)
+    paths = 1.5 * (torch.rand(layers, nodes) < 0.7).double() if drops_blocks else None
+    expected = specified(blocks, *exact, pairs, degree, monkeypatch, paths)
     parameters = [field for each in fields_of(blocks, x) for field in each]
     wanted = torch.autograd.grad((expected * pulled).sum(), [*exact, *parameters])
 
@@ -130,7 +132,8 @@ def test_forward_and_backward(nodes, width, ratio, layers, dropout, padding, man
 
     rough = [padded(x, padding, 0), padded(psi, padding, 1)]
     lists, filled = lists_of(pairs, degree, padding), torch.tensor([nodes], device=DEVICE)
-    found = fused(rough_blocks, *rough, lists, filled, dropout)
+    rough_paths = None if paths is None else padded(paths, padding, 1).detach()
+    found = fused(rough_blocks, *rough, lists, filled, dropout, rough_paths)
     assert relative(found[:nodes], expected) < 2e-6
     assert (found[nodes:] == 0).all()
     for mine, theirs in zip(rough_blocks.buffers(), blocks.buffers(), strict=True):

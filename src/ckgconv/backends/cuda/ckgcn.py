@@ -27,6 +27,7 @@ from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.convolution import sender_lists
+from ckgconv.nn.drop_path import all_paths
 from ckgconv.nn.kernel import GivenKernels
 from ckgconv.ops import dispatch
 from ckgconv.ops.launch import draw_seeds
@@ -71,7 +72,7 @@ class FusedCKGCN(ScheduledModel, CKGCN):
     def _node_features(self, batch: GraphBatch, schedule: InOrder) -> Tensor:
         """h⁰ [N, D]."""
         attributes = embedded(self.node_encoder, batch.node_features, schedule)
-        return self.node_stem(attributes, batch.node_encoding, batch.node_weight, batch.node_filled, schedule)
+        return self.node_stem(attributes, self._node_encoding(batch), batch.node_weight, batch.node_filled, schedule)
 
     def _edge_factors(self, batch: GraphBatch, schedule: InOrder) -> AnyEdges | None:
         """Embedded attributes of edges; their factors where the scatter onto pairs may precede the projection."""
@@ -101,16 +102,25 @@ class FusedCKGCN(ScheduledModel, CKGCN):
         kernel_seed, node_seed = (None, None) if seeds is None else seeds
         if self.blocks[0].training and node_seed is None:  # blocks train although the network is in eval mode
             node_seed = draw_seeds(h.device, 1)[0]
+        dropout = None if node_seed is None else self._dropout(node_seed, batch, schedule)
         psi = self._stacked_kernels(e, batch.pairs, part, kernel_seed, schedule)
         schedule.join()
         schedule.start_prefetch()
-        return fused_blocks(self.blocks, h, psi, batch, node_seed if self.blocks[0].training else None, schedule)
+        return fused_blocks(self.blocks, h, psi, batch, dropout if self.blocks[0].training else None, schedule)
+
+    def _dropout(self, seed: Tensor, batch: GraphBatch, schedule: InOrder) -> Dropout:
+        """Of the node pass; the blocks that are dropped are drawn concurrently with the pairs pass."""
+        drop_paths, probability = [block.drop_path for block in self.blocks], self.blocks[0].dropout
+        if not any(each.drops for each in drop_paths):
+            return Dropout(seed, probability)
+        with schedule.side_stream():
+            return Dropout(seed, probability, all_paths(drop_paths, batch))
 
     def _block_after_block(self, h: Tensor, e: Tensor, batch: GraphBatch) -> Tensor:
         # Sorted once for all blocks, whose convolutions sum over both orders.
         pairs = sorted_by_sender(batch.pairs)
         for block, psi in zip(self.blocks, self.kernel(e, pairs), strict=True):
-            h = block(h, psi, pairs, batch.degree, batch.node_weight)
+            h = block(h, psi, pairs, batch.degree, batch.node_weight, block.drop_path(batch))
         return h
 
     def _stacked_kernels(
@@ -131,16 +141,15 @@ def fused_blocks(
     h: Tensor,
     psi: Tensor,
     batch: GraphBatch,
-    seed: Tensor | None,
+    dropout: Dropout | None,
     schedule: InOrder = IN_ORDER,
 ) -> Tensor:
-    """hᴸ [N, D] by the node pass; `seed` [1] of the masks in training, None in evaluation."""
+    """hᴸ [N, D] by the node pass; `dropout` in training, None in evaluation."""
     norms: list[Any] = [norm for block in blocks for norm in (block.convolution_norm, block.ffn_norm)]
     settings = launch.settings_of(h, [norm.running for norm in norms], norms[0], schedule)
     lists, fields = support_lists(batch), [block_fields(block, h) for block in blocks]
-    if seed is None:
+    if dropout is None:
         return launch.evaluated_node_pass(h, psi, lists, fields, settings, batch.node_filled)
-    dropout = Dropout(seed, blocks[0].dropout)
     h, _ = launch.node_pass(h, psi, lists, fields, settings, batch.node_filled, dropout)
     return h
 

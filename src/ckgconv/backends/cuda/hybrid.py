@@ -29,5 +29,5 @@ class FusedHybrid(Hybrid):
         h = self.input_states(batch)
         with without_autocast(h):
             for block, psi in zip(self.blocks, kernels, strict=True):
-                h = block(h, psi, pairs, batch.degree, batch.node_weight)
+                h = block(h, psi, pairs, batch.degree, batch.node_weight, block.drop_path(batch))
         return h

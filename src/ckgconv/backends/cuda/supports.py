@@ -52,7 +52,7 @@ def why_not_fused(model: nn.Module, device: torch.device | str) -> Reason:
         return "The kernels are modules of the user's own: they run as they are written."
     if model.kernel.constraint == "softplus":
         return "The kernels are constrained by softplus: their values pass through plain torch."
-    return _norm_reason(model) or _stem_reason_of(model) or _head_reason(model)
+    return _norm_reason(model) or _stem_reason_of(model, like) or _head_reason(model)
 
 
 def machine_reason(device: torch.device) -> Reason:
@@ -172,12 +172,14 @@ def _head_reason(model: CKGCN) -> Reason:
     return None
 
 
-def _stem_reason_of(model: CKGCN) -> Reason:
+def _stem_reason_of(model: CKGCN, like: Tensor) -> Reason:
     mix = model.pair_stem.mix
     if mix.combine != "sum" or not isinstance(mix.projection, nn.Linear):
         return "The pair stem does not add a projected encoding to the attributes: it runs in plain torch."
     if not reads_fixed_walks(model.pair_stem):
         return "The coordinates are not fixed walk probabilities, and the fused stem sends no gradient to coordinates."
+    if not fits(like, 1, mix.channels):
+        return f"Coordinates and their sinusoids have {mix.channels} channels, and the fused stem has no tiles so wide."
     return None
 
 

@@ -31,8 +31,9 @@ def tracking_batch_norm(
     x: Tensor, row_weight: Tensor | None, affine: tuple[Tensor, Tensor], running: Running, epsilon: float
 ) -> Tensor:
     """y [R, D] of x [R, D] with γ and β [D]; running mean and variance [D] move towards those of the batch."""
-    few = x.shape[0] <= FEW_ROWS and fits(x, *x.shape) and not several_processes()
-    if few and x.dtype == torch.float32 and dispatch.uses_triton(x):
+    few = x.shape[0] <= FEW_ROWS and not several_processes()
+    # `fits` comes last: torch.compile cannot trace the precision that it asks for.
+    if few and x.dtype == torch.float32 and dispatch.uses_triton(x) and fits(x, *x.shape):
         from ckgconv.ops.batch_norm import triton
 
         return triton.TrackingBatchNorm.apply(x, row_weight, *affine, *running, epsilon)

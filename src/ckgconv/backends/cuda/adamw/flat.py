@@ -1,11 +1,11 @@
 """AdamW on a GPU with all parameters in one vector: an update is a few launches, and can be captured.
 
 Parameters and moments become views of flat vectors, so state dicts and checkpoints are unchanged; learning rate and
-step count are on the device.
+step count are on the device. Where the weights are averaged, the same launch updates the average.
 """
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ckgconv.backends.cuda.adamw import launch
 from ckgconv.backends.cuda.adamw.naive import Moments, Rates
@@ -20,7 +20,7 @@ class FlatAdamW(torch.optim.AdamW):
 
     Args:
         parameters: float32, on one GPU.
-        rates: clipping and weight decay.
+        rates: clipping, weight decay and the decay of the average.
         learning_rate: its initial value; a captured step reads it from the device.
     """
 
@@ -32,6 +32,7 @@ class FlatAdamW(torch.optim.AdamW):
         self.flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
         self.gradient = torch.zeros_like(self.flat)
         self.moments = Moments(torch.zeros_like(self.flat), torch.zeros_like(self.flat), torch.zeros((), device=device))
+        self.average = self.flat.clone() if rates.ema_decay else None  # [M]
         sizes = [parameter.numel() for parameter in parameters]
         self.pieces = [piece for vector in self.gradient.split(sizes) for piece in vector.split(PIECE)]
         views = zip(*(vector.split(sizes) for vector in (self.flat, *self.moments[:2])), strict=True)
@@ -42,6 +43,14 @@ class FlatAdamW(torch.optim.AdamW):
                 "exp_avg": first.view_as(parameter),
                 "exp_avg_sq": second.view_as(parameter),
             }
+
+    def averages(self) -> list[Tensor] | None:
+        """The averages of all parameters, in their order and shapes; None where there are none."""
+        if self.average is None:
+            return None
+        parameters = self.param_groups[0]["params"]
+        parts = self.average.split([parameter.numel() for parameter in parameters])
+        return [part.view_as(parameter) for part, parameter in zip(parts, parameters, strict=True)]
 
     @torch.no_grad()
     def clipped_step(self, schedule: InOrder = IN_ORDER) -> None:
@@ -54,4 +63,5 @@ class FlatAdamW(torch.optim.AdamW):
             with schedule.side_stream():
                 torch._foreach_copy_(self.pieces[start : start + COPIED], pieces[start : start + COPIED])
         schedule.join()
-        launch.clipped_adamw(self.flat, self.gradient, self.moments, self.param_groups[0]["lr"], self.rates)
+        rate = self.param_groups[0]["lr"]
+        launch.clipped_adamw(self.flat, self.gradient, self.moments, rate, self.rates, self.average)

@@ -41,9 +41,10 @@ def squares(gradient, step, parts, size, BLOCK: tl.constexpr, EARLY: tl.constexp
 @triton.jit
 def update(
     parameter, gradient, first, second, step, rate, parts, size, clip_norm, weight_decay, log_beta1, log_beta2,
-    share1, share2, epsilon, BLOCK: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
+    share1, share2, epsilon, average, share, BLOCK: tl.constexpr, PARTS: tl.constexpr, AVERAGED: tl.constexpr,
+    EARLY: tl.constexpr,
 ):  # fmt: skip
-    """m, v and p of one block; share = 1 - β."""
+    """m, v, p and the average of one block; each share is one minus its decay."""
     # `squares` writes none of these, so they are loaded while it runs.
     place = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = place < size
@@ -67,10 +68,15 @@ def update(
     tl.store(first + place, m, mask=inside)
     tl.store(second + place, v, mask=inside)
     tl.store(parameter + place, p, mask=inside)
+    if AVERAGED:
+        a = tl.load(average + place, mask=inside, other=0.0)
+        tl.store(average + place, a + share * (p - a), mask=inside)
 
 
-def clipped_adamw(parameter: Tensor, gradient: Tensor, moments: Moments, rate: Tensor, rates: Rates) -> None:
-    """One update of `parameter` [M] and `moments`; see `naive`."""
+def clipped_adamw(
+    parameter: Tensor, gradient: Tensor, moments: Moments, rate: Tensor, rates: Rates, average: Tensor | None = None
+) -> None:
+    """One update of `parameter` [M], `moments` and, where it is given, `average` [M]; see `naive`."""
     size = parameter.shape[0]
     parts = torch.empty(PARTS, device=parameter.device)
     first, second, step = moments
@@ -78,6 +84,6 @@ def clipped_adamw(parameter: Tensor, gradient: Tensor, moments: Moments, rate: T
     squares[(PARTS,)](gradient, step, parts, size, BLOCK, early["EARLY"])
     update[(-(-size // BLOCK),)](
         parameter, gradient, first, second, step, rate, parts, size, rates.clip_norm, rates.weight_decay,
-        math.log(rates.beta1), math.log(rates.beta2), 1 - rates.beta1, 1 - rates.beta2, rates.epsilon, BLOCK, PARTS,
-        **early,
+        math.log(rates.beta1), math.log(rates.beta2), 1 - rates.beta1, 1 - rates.beta2, rates.epsilon,
+        parameter if average is None else average, 1 - rates.ema_decay, BLOCK, PARTS, average is not None, **early,
     )  # fmt: skip

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from ckgconv.backends.cuda.node_pass.forward_kernels import (
-    dropped,
+    branch,
     kernel_rows,
     node_rows,
     projection,
@@ -67,9 +67,9 @@ def aggregate(
 
 @triton.jit
 def project(
-    x, y, degree, theta1, theta2, linear, bias, t, t_parts, filled, seed, draw, level, factor, D: tl.constexpr,
-    splits, TRACK: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
+    x, y, degree, theta1, theta2, linear, bias, t, t_parts, filled, seed, draw, level, factor, path,
+    D: tl.constexpr, splits, TRACK: tl.constexpr, DROP: tl.constexpr, PATH: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     """t of every `splits`-th tile of nodes, and one part of its moments."""
     split = tl.program_id(0)
@@ -82,8 +82,7 @@ def project(
         root = tl.sqrt(tl.load(degree + node, mask=real, other=0.0))
         scaled = tl.load(y + target, mask=inside, other=0.0) * (first[None, :] + root[:, None] * second[None, :])
         out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
-        if DROP:
-            out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
+        out = branch(out, seed, draw, node, nodes, level, factor, path, DROP, PATH)
         out += tl.load(x + target, mask=inside, other=0.0)
         tl.store(t + target, out, mask=inside)
         if TRACK:

@@ -16,7 +16,7 @@ Legend: N nodes, P pairs, D width, H hidden width, S parts (programs).
 import triton
 import triton.language as tl
 
-from ckgconv.backends.cuda.node_pass.forward_kernels import dropped, kernel_rows, node_rows, senders
+from ckgconv.backends.cuda.node_pass.forward_kernels import branch, kernel_rows, node_rows, senders
 from ckgconv.ops.tiles import (
     TINY,
     gelu_and_slope,
@@ -102,8 +102,8 @@ def hidden_slope(u, matrix_in, bias_in, hidden_kept, node, inner, N, H: tl.const
 def backward_ffn(
     g, v, v_moments, v_scale, v_sums, v_stride, v_splits, t, t_moments, t_scale, t_shift, t_sums, part_stride,
     linear_in, bias_in, linear_out, gt, u_kept, hidden_kept, gradient_hidden, gradient_out, filled, seed, draw,
-    level, factor, epsilon, N, D: tl.constexpr, H: tl.constexpr, splits, PITCH: tl.constexpr, DROP: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_H: tl.constexpr,
+    level, factor, path, epsilon, N, D: tl.constexpr, H: tl.constexpr, splits, PITCH: tl.constexpr, DROP: tl.constexpr,
+    PATH: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_H: tl.constexpr,
     V_PARTS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     split = tl.program_id(0)
@@ -129,8 +129,7 @@ def backward_ffn(
             g, v, v_moments, v_scale, v_sums, v_stride, target, inside, columns, D, v_splits, epsilon, V_PARTS
         )
         passed = pull
-        if DROP:
-            pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
+        pull = branch(pull, seed, draw, node, nodes, level, factor, path, DROP, PATH)
         tl.store(gradient_out + kept_place, pull, mask=kept)
         for hidden in range(0, H, BLOCK_H):
             if H > BLOCK_H:
@@ -151,8 +150,8 @@ def backward_ffn(
 @triton.jit
 def backward_projection(
     g, t, t_moments, t_scale, t_sums, part_stride, y, support_size, degree, theta1, theta2, linear, residual,
-    gradient_out, scaled_kept, gy, theta_sums, filled, seed, draw, level, factor, epsilon, N, D: tl.constexpr,
-    splits, PITCH: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
+    gradient_out, scaled_kept, gy, theta_sums, filled, seed, draw, level, factor, path, epsilon, N, D: tl.constexpr,
+    splits, PITCH: tl.constexpr, DROP: tl.constexpr, PATH: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     split = tl.program_id(0)
@@ -176,8 +175,7 @@ def backward_projection(
             g, t, t_moments, t_scale, t_sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS
         )
         tl.store(residual + target, pull, mask=inside)
-        if DROP:
-            pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
+        pull = branch(pull, seed, draw, node, nodes, level, factor, path, DROP, PATH)
         tl.store(gradient_out + kept_place, pull, mask=kept)
         back = tl.dot(pull, matrix, input_precision=PRECISION)
         scaler = first[None, :] + root[:, None] * second[None, :]

@@ -25,11 +25,13 @@ def dropped(values, seed, rows, level, factor, ROWS: tl.constexpr, COLUMNS: tl.c
 
 
 @triton.jit
-def residual_sum(out, residual, seed, draw, node, level, factor, DROP: tl.constexpr):
-    """residual + drop(out) of a tile of nodes."""
+def branch(values, seed, draw, node, nodes, level, factor, path, DROP: tl.constexpr, PATH: tl.constexpr):
+    """drop(values) of a tile of nodes, or their gradient: single values are dropped, then whole branches."""
     if DROP:
-        out = dropped(out, tl.load(seed) + draw, node, level, factor, out.shape[0], out.shape[1])
-    return out + residual
+        values = dropped(values, tl.load(seed) + draw, node, level, factor, values.shape[0], values.shape[1])
+    if PATH:
+        values *= tl.load(path + node, mask=node < nodes, other=0.0)[:, None]
+    return values
 
 
 @triton.jit
@@ -90,10 +92,10 @@ def sum_over_senders(
 @triton.jit
 def forward_convolution(
     v, v_parts, v_moments, running_mean, running_variance, momentum, v_scale, v_shift, psi, rowptr, sender,
-    support_size, degree, theta1, theta2, linear, bias, y, t, t_parts, filled, seed, draw, level, factor, epsilon,
-    D: tl.constexpr, splits, PITCH: tl.constexpr, NORM: tl.constexpr, GIVEN: tl.constexpr, TRACK: tl.constexpr,
-    DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr,
-    PARTS: tl.constexpr, EARLY: tl.constexpr,
+    support_size, degree, theta1, theta2, linear, bias, y, t, t_parts, filled, seed, draw, level, factor, path,
+    epsilon, D: tl.constexpr, splits, PITCH: tl.constexpr, NORM: tl.constexpr, GIVEN: tl.constexpr, TRACK: tl.constexpr,
+    DROP: tl.constexpr, PATH: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr,
+    BLOCK_D: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     if not NORM:
         # The first launch of the pass: ψ, which later ones load ahead, may be written by the launch right before it.
@@ -136,7 +138,7 @@ def forward_convolution(
         tl.store(y + target, summed, mask=inside)
         scaled = summed * (first[None, :] + root[:, None] * second[None, :])
         out = tl.dot(scaled, matrix, input_precision=PRECISION) + added[None, :]
-        out = residual_sum(out, own, seed, draw, node, level, factor, DROP)
+        out = own + branch(out, seed, draw, node, nodes, level, factor, path, DROP, PATH)
         tl.store(t + target, out, mask=inside)
         if TRACK:
             values = tl.where(inside, out, 0.0)
@@ -159,9 +161,9 @@ def hidden_matrices(linear_in, linear_out, inner, columns, D: tl.constexpr, H: t
 @triton.jit
 def forward_ffn(
     t, t_parts, t_moments, running_mean, running_variance, momentum, scale, shift, linear_in, bias_in, linear_out,
-    bias_out, v, v_parts, filled, seed, draw, level, factor, epsilon, D: tl.constexpr, H: tl.constexpr, splits,
-    GIVEN: tl.constexpr, TRACK: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr, BLOCK_H: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
+    bias_out, v, v_parts, filled, seed, draw, level, factor, path, epsilon, D: tl.constexpr, H: tl.constexpr, splits,
+    GIVEN: tl.constexpr, TRACK: tl.constexpr, DROP: tl.constexpr, PATH: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_H: tl.constexpr, PARTS: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     split = tl.program_id(0)
     nodes = tl.load(filled).to(tl.int32)
@@ -195,7 +197,7 @@ def forward_ffn(
             n += tl.load(bias_in + inner, mask=inner < H, other=0.0)[None, :]
             out = tl.dot(gelu(n), matrix_out, out, input_precision=PRECISION)
         out += added[None, :]
-        out = residual_sum(out, u, seed, draw, node, level, factor, DROP)
+        out = u + branch(out, seed, draw, node, nodes, level, factor, path, DROP, PATH)
         tl.store(v + target, out, mask=inside)
         if TRACK:
             values = tl.where(inside, out, 0.0)

@@ -1,8 +1,8 @@
 """All blocks of a network over its nodes, five or six Triton launches per block; the specification is `nn.block`.
 
     y_i = 1/|supp(i)| Σ_{j ∈ supp(i)} x_j ⊙ ψ_ij
-    t   = x + drop( W (y ⊙ θ₁ + √d y ⊙ θ₂) + b )        u  = BN(t)
-    v   = u + drop( W₂ GELU(W₁ u + b₁) + b₂ )            x' = BN(v)
+    t   = x + a drop( W (y ⊙ θ₁ + √d y ⊙ θ₂) + b )      u  = BN(t)        a_i is 1, or drawn for graph and block
+    v   = u + a drop( W₂ GELU(W₁ u + b₁) + b₂ )          x' = BN(v)
 
 Kept for the backward pass: y, t and v of each block [N, D], and ψ. Everything else is recomputed.
 
@@ -70,7 +70,7 @@ class NodePass(torch.autograd.Function):
         lists, blocks = _unpacked(rest)
         moments = torch.empty(len(blocks), 2, 3, x.shape[1], device=x.device)
         out, kept = Forward(x, psi, lists, blocks, settings, filled, dropout).run(moments)
-        ctx.save_for_backward(x, psi, filled, dropout.seed, moments, kept, *rest)
+        ctx.save_for_backward(x, psi, filled, dropout.seed, dropout.paths, moments, kept, *rest)
         ctx.settings, ctx.probability = settings, dropout.probability
         ctx.mark_non_differentiable(moments)
         ctx.set_materialize_grads(False)
@@ -79,9 +79,9 @@ class NodePass(torch.autograd.Function):
     @staticmethod
     @first_derivatives_only("the node pass on a GPU")
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        x, psi, filled, seed, moments, kept, *rest = ctx.saved_tensors
+        x, psi, filled, seed, paths, moments, kept, *rest = ctx.saved_tensors
         lists, blocks = _unpacked(rest)
-        dropout = Dropout(seed, ctx.probability)
+        dropout = Dropout(seed, ctx.probability, paths)
         backward = Backward(x, psi, lists, blocks, ctx.settings, filled, dropout)
         gradient_x, gradient_psi, gradients = backward.run(moments, kept, gradient.contiguous())
         fields = (field for each in blocks for field in each)

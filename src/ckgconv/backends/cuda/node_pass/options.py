@@ -47,15 +47,18 @@ class Lists(NamedTuple):
 
 
 class Dropout(NamedTuple):
-    """Of the node pass."""
+    """Of the node pass: of single values, and of whole blocks."""
 
     seed: Tensor  # [1] int64, of all masks
     probability: float
+    paths: Tensor | None = None  # [L, N] factor of the branches of each block; None: 1
 
     def arguments(self, number: int) -> dict[str, Any]:
         """Arguments of the dropout of that number: 2l and 2l + 1 in block l."""
         level, factor = threshold(self.probability)
-        return {"draw": number, "level": level, "factor": factor, "DROP": self.probability > 0}
+        path = None if self.paths is None else self.paths[number // 2]
+        single = {"draw": number, "level": level, "factor": factor, "DROP": self.probability > 0}
+        return {**single, "path": path, "PATH": path is not None}
 
 
 class Settings(NamedTuple):
