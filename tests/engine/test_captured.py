@@ -66,6 +66,7 @@ def test_steps_over_one_large_graph(captured, monkeypatch):
         learner.model.train()
         return eager_step(learner, learner.data.train)
 
+    monkeypatch.setattr("ckgconv.backends.cuda.supports.MOST_NODES", 2**20)
     found, score = six_steps(by_capture if captured else one_by_one)
     monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: False)
     expected, reference = six_steps(one_by_one)

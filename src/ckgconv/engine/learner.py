@@ -11,6 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
+from ckgconv.backends.cuda.supports import MOST_NODES
 from ckgconv.data import PackedDataset
 from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.optim import can_be_captured
@@ -51,13 +52,13 @@ class Learner:
         """Whether steps run as CUDA graphs.
 
         That takes one process on a GPU with Triton, float32 parameters, a model and a loss of static shapes, an
-        optimiser that can be captured, whole graphs, a support that keeps every edge, memory for all pairs where they
-        must be stored, and no callback that is called after every step.
+        optimiser that can be captured, whole graphs of at most `MOST_NODES` nodes, a support that keeps every edge,
+        memory for all pairs where they must be stored, and no callback that is called after every step.
         """
         parameter = next(self.model.parameters())
         captures = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
         captures = captures and can_be_captured(self.optimizer) and self.recipe.sampling.kind == "none"
-        captures = captures and self.task.loss.static and not self.watched
+        captures = captures and self.task.loss.static and not self.watched and self.largest_graph <= MOST_NODES
         return captures and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
 
     @property
@@ -71,6 +72,11 @@ class Learner:
         encoding, weight = self.model.encoding, self.data.edge_weight
         counts_hops = isinstance(encoding.support, int)
         return encoding.keeps_edges and (weight is None or not counts_hops or bool((weight > 0).all()))
+
+    @property
+    def largest_graph(self) -> int:
+        """Nodes of the largest graph."""
+        return int(self.data.node_ptr.diff().max()) if self.data.num_graphs else 0
 
     def _pairs_fit(self) -> bool:
         """Whether the data lies on the device, and its pairs take less than a quarter of the device's memory."""
@@ -95,7 +101,7 @@ class Learner:
 
     def chunks(self) -> tuple[Tensor, ...]:
         """Numbers of all graphs, in order, in parts small enough to encode as dense matrices of the largest graph."""
-        largest = int(self.data.node_ptr.diff().max())
+        largest = self.largest_graph
         graphs = torch.arange(self.data.num_graphs, device=self.data.node_ptr.device)
         return graphs.split(max(1, CHUNK // largest**2))
 
