@@ -6,6 +6,8 @@ from golden import Golden, small_recipe
 from graphs_for_tests import molecules
 
 from ckgconv import CKGCN
+from ckgconv import recipe as recipe_of
+from ckgconv.data import load
 from ckgconv.tasks.losses import l1, weighted_binary
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
@@ -67,6 +69,25 @@ def test_recorded_numbers_by_triton_kernels(case):
     for name, parameter in model.named_parameters():
         if name in gradients:
             assert float((parameter.grad.cpu().double() - gradients[name]).abs().max()) < 2e-5 * largest, name
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="compares a GPU with the CPU")
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_large_graph_has_the_same_pairs_on_a_gpu(deterministic):
+    """Ten thousand nodes, whose walks are sparse matrices."""
+    chosen = recipe_of("nodes-heterophilous")
+    model, data = CKGCN.from_recipe(chosen).double(), load(chosen.data).batch(torch.arange(1))
+    data.x = data.x.double()
+    expected = model.prepare(data)
+    torch.use_deterministic_algorithms(deterministic, warn_only=True)
+    try:
+        found = model.to("cuda").prepare(data.clone().to("cuda"))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    for name in ("rowptr", "sender", "coordinates", "support_size"):
+        torch.testing.assert_close(getattr(found.pairs, name).cpu(), getattr(expected.pairs, name), rtol=0, atol=1e-12)
+    for name in ("edge_row", "node_encoding", "degree"):
+        torch.testing.assert_close(getattr(found, name).cpu(), getattr(expected, name), rtol=0, atol=1e-12)
 
 
 def within(found, expected, tolerance):
