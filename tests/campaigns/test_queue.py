@@ -80,6 +80,11 @@ def test_a_piece_ends_at_checkpoints_and_trains_at_least_an_epoch(tmp_path):
     assert sorted(line.split(": ")[1] for line in said) == ["started"] * 2 + ["stopped after epoch 1"] * 2
 
 
+def heed_interrupts() -> None:
+    """Tests that a shell runs in the background, and their children, would ignore SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def started(tmp_path):
     """Starts `ckgconv campaign` in a process of its own."""
@@ -99,7 +104,8 @@ def started(tmp_path):
             "--device",
             "cpu",
         ]
-        processes.append(subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        options = {"stderr": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "preexec_fn": heed_interrupts}
+        processes.append(subprocess.Popen(command, **options))
         return processes[-1]
 
     yield start
