@@ -115,8 +115,8 @@ def nodes_heterophilous() -> Recipe:
 def nodes_directed() -> Recipe:
     """Classes of nodes of a directed graph, by walks against and along its edges; chameleon-directed.
 
-    Chosen by the mean validation accuracy of splits 0 to 3 among a dozen settings. Directions hardly matter there, unlike
-    in `cyclic-sbm`.
+    Chosen by the mean validation accuracy of splits 0 to 3 among a dozen settings. Directions hardly matter there,
+    unlike in `cyclic-sbm`.
     """
     base = nodes_heterophilous()
     return replace(

@@ -27,9 +27,9 @@ from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.dispatch import fits
 
 Reason = str | None
-# Minesweeper, 10,000 nodes, `ckgconv study nodes --data minesweeper` at 63d96dd: captured on an H200 the network reached a
-# validation AUROC of 0.88, on a CPU 0.95. In Triton's interpreter the pass equals plain torch at that size, so the cause
-# is not known.
+# Minesweeper, 10,000 nodes, `ckgconv study nodes --data minesweeper` at 63d96dd: captured on an H200 the network
+# reached a validation AUROC of 0.88, on a CPU 0.95. In Triton's interpreter the pass equals plain torch at that size,
+# so the cause is not known.
 MOST_NODES = 4096
 WIDEST_ATTENTION = 64
 HIGHEST_SCORE = 40.0  # e⁴⁰ ten thousand times over is still a float32
