@@ -1,4 +1,4 @@
-"""Predictions first, then walks with a restart."""
+"""Predictions first, then walks, and a gate for every radius."""
 
 from dataclasses import replace
 
@@ -18,7 +18,6 @@ pytestmark = pytest.mark.usefixtures("double")
 RECIPE = PropagationRecipe(
     width=6,
     layers=3,
-    restart=0.2,
     dropout=0.5,
     node=AttributeRecipe("linear", (5,), normalise="rows", dropout=0.5),
     edge=AttributeRecipe("none"),
@@ -53,11 +52,12 @@ def test_equals_its_equation_on_every_support(support, directed):
     m = walk(data)
     walks = torch.stack([torch.eye(len(m)), m, m @ m])
     hidden = torch.relu(model.node_encoder.linear(data.x / data.x.sum(1, keepdim=True)))
-    h = z = model.predictor(hidden)
+    states = [model.predictor(hidden)]
     for theta in model.kernel.theta:
-        average = torch.einsum("k,kij,jc->ic", theta.softmax(0), walks, z)
-        z = 0.2 * h + 0.8 * average
-    torch.testing.assert_close(model(data), z)
+        states.append(torch.einsum("k,kij,jc->ic", theta.softmax(0), walks, states[-1]))
+    (a,), c = model.gate.weight, model.gate.bias
+    expected = sum(torch.sigmoid(z @ a + c).unsqueeze(-1) * z for z in states)
+    torch.testing.assert_close(model(data), expected)
 
 
 def test_its_kernels_average():
@@ -67,7 +67,8 @@ def test_its_kernels_average():
     data = Data(x=torch.rand(1, 5).expand(9, 5), edge_index=edges)
     states = model.node_states(model.prepare(data))
     alone = model.predictor(torch.relu(model.node_encoder(data.x, 9)))
-    torch.testing.assert_close(states, alone)
+    radii = RECIPE.layers + 1
+    torch.testing.assert_close(states, radii * model.gate(alone).sigmoid() * alone)
 
 
 def test_two_ways_of_a_directed_graph_are_told_apart():
@@ -100,5 +101,3 @@ def test_refusals_say_what_to_choose():
         network(encoding="spd", support="global")
     with pytest.raises(InputError, match="reads no edge attributes"):
         network(edge=AttributeRecipe("constant"))
-    with pytest.raises(InputError, match=r"recipe.restart is 1: give less than 1"):
-        network(restart=1.0)

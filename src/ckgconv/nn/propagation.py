@@ -1,15 +1,15 @@
-"""Propagation: predictions first, then layers of walks with a restart, for nodes of which few have labels.
+"""Propagation: predictions first, then layers of walks, and a gate for every radius; for nodes of which few have labels.
 
-    h   = head∘drop∘ReLU∘FC∘drop (x)                                     each node by itself
-    z⁰  = h
-    zˡ  = α h + (1 - α) 1/|supp(i)| Σ_{j ∈ supp(i)} ψˡ(P_ij) zˡ⁻¹_j,     l = 1 … L
-    ŷ   = zᴸ
+    z⁰   = head∘drop∘ReLU∘FC∘drop (x)                              each node by itself
+    zˡ_i = 1/|supp(i)| Σ_{j ∈ supp(i)} ψˡ(P_ij) zˡ⁻¹_j,            l = 1 … L
+    ŷ_i  = Σ_l σ(a · zˡ_i + c) zˡ_i
 
     ψˡ(P_ij) = |supp(i)| Σ_k softmax_k(θˡ)_k P_ij[k]
 
 A CKGConv (Eq. 3) whose kernel is linear in the random walks, the same in every channel, with coefficients that are
-positive and sum to one: a learned average over near nodes, which cannot fit the few labels by itself. With α the
-restart, personalised PageRank is one of the networks it can represent.
+positive and sum to one: a learned average over near nodes, which cannot fit the few labels by itself. The gate reads
+what a node predicts at each radius and decides how much of it counts, so a node at a border may look less far than one
+inside a community (the adaptive depth of Liu, Gao and Ji, KDD 2020).
 
 Legend: N nodes, P pairs, K coordinate channels, L layers, D width, T outputs.
 """
@@ -51,21 +51,26 @@ class Propagation(GraphModel):
         self.predictor = make_head(recipe.head, recipe.width)
         self.kernel = WalkMixture(self.encoding.channels, recipe.layers)
         self.channels = Depthwise(recipe.head.outputs)
+        self.gate = nn.Linear(recipe.head.outputs, 1)
         self.head = nn.Identity()
 
     def node_states(self, batch: GraphBatch) -> Tensor:
-        """zᴸ [N, T], which is what the network predicts."""
-        restart = self.recipe.restart
+        """ŷ [N, T]."""
         with without_autocast(batch.degree):
             hidden = F.relu(self.node_encoder(batch.node_features, batch.node_features.shape[0]))
-            h: Tensor = self.predictor(dropout(hidden, self.recipe.dropout, self.training))
-            z = h
+            z: Tensor = self.predictor(dropout(hidden, self.recipe.dropout, self.training))
+            gated = self._gated(z)
             for psi in self.kernel(batch.pairs):
                 # A copy, not `contiguous`, which depends on whether there is more than one pair: an exported program
                 # may not.
-                spread = KernelValues(psi.expand(-1, h.shape[1]).clone(memory_format=torch.contiguous_format), None)
-                z = restart * h + (1 - restart) * convolve(self.channels, z, spread, batch.pairs)
-        return z
+                spread = KernelValues(psi.expand(-1, z.shape[1]).clone(memory_format=torch.contiguous_format), None)
+                z = convolve(self.channels, z, spread, batch.pairs)
+                gated = gated + self._gated(z)
+        return gated
+
+    def _gated(self, z: Tensor) -> Tensor:
+        """[N, T] σ(a · z + c) z."""
+        return self.gate(z).sigmoid() * z
 
     def undecayed(self) -> list[nn.Parameter]:
         """All but the first map: it alone has enough parameters to fit a few labels by heart."""

@@ -174,7 +174,6 @@ class PropagationRecipe(ModelRecipe):
 
     kind: str = "propagation"
     layers: Count
-    restart: Annotated[float, AtLeast(0), LessThan(1)] = 0.1  # share of a node's own features in each layer
     dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0
 
 

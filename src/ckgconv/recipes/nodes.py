@@ -55,34 +55,33 @@ def nodes_homophilous() -> Recipe:
     """Classes of nodes whose neighbours mostly share their class, from a few labels; Cora's public split.
 
     Half of what a small network could learn from 140 labels is noise: strong dropout on features and hidden values, a
-    penalty on the first map, and a kernel that can only average. Chosen by validation accuracy, 0.818 ± 0.003 over five
-    seeds (`ckgconv study nodes --data cora`).
+    penalty on the first map, and kernels that can only average. Depth, penalty and dropout were chosen by the mean
+    validation accuracy of seeds 0 to 2: 0.835 here, 0.829 with 8 or 12 layers, 0.827 and 0.830 with half and twice the
+    penalty.
     """
     return Recipe(
         name="nodes-homophilous",
         data=DataRecipe("cora"),
         model=PropagationRecipe(
             width=64,
-            layers=3,
-            restart=0.1,
-            dropout=0.6,
-            node=AttributeRecipe("linear", (1433,), normalise="rows", dropout=0.7),
+            layers=10,
+            dropout=0.8,
+            node=AttributeRecipe("linear", (1433,), normalise="rows", dropout=0.8),
             edge=AttributeRecipe("none"),
             head=HeadRecipe("pyramid", "none", layers=1, outputs=7),
-            steps=3,
-            support=3,
+            steps=1,
+            support=1,
         ),
         training=TrainingRecipe(
             "cross_entropy",
             "accuracy",
-            epochs=600,
+            epochs=300,
             warmup_epochs=0,
             batch_size=1,
-            learning_rate=2e-2,
-            min_learning_rate=2e-2,
-            weight_decay=2e-3,
+            learning_rate=1e-2,
+            min_learning_rate=1e-2,
+            weight_decay=5e-3,
             clip_norm=100.0,
-            patience=150,
             optimizer="adam",
         ),
     )
