@@ -1,4 +1,4 @@
-"""Propagation: predictions first, then layers of walks, and a gate for every radius; for nodes of which few have labels.
+"""Propagation: predictions first, then layers of walks, and a gate for every radius; for nodes with few labels.
 
     z⁰   = head∘drop∘ReLU∘FC∘drop (x)                              each node by itself
     zˡ_i = 1/|supp(i)| Σ_{j ∈ supp(i)} ψˡ(P_ij) zˡ⁻¹_j,            l = 1 … L
