@@ -109,7 +109,7 @@ def test_a_network_is_refused_before_any_pair_is_formed(free, monkeypatch):
 
 
 def test_a_layer_is_refused_too(free, monkeypatch):
-    free(4 * GIGABYTE)  # equal pairs are computed once: a ring of this size would fit into 20
+    free(4 * GIGABYTE)
     x = torch.rand(10_000, 32)
     for name in ("rrwp", "spd"):
         layer = CKGConv(32, 32, steps=4, pe=name)
@@ -129,6 +129,23 @@ def test_a_layer_is_refused_too(free, monkeypatch):
 def test_a_layer_with_dropout_in_its_kernel_computes_every_row():
     every, some = (CKGConv(2, 32, steps=4, mlp_dropout=p).step_bytes(10**6) for p in (0.1, 0.0))
     assert every > 3 * some
+
+
+def test_kinds_of_pairs_are_counted_once_they_are_known(free):
+    """A random graph has many kinds of pairs, a ring has few."""
+    torch.manual_seed(0)
+    layer, x = CKGConv(8, 64, steps=4), torch.rand(60, 8)
+    ring = torch.cat([path(60), torch.tensor([[59, 0], [0, 59]])], dim=1)
+    free(layer.step_bytes(60**2))
+    assert layer(x, ring).shape == (60, 64)
+    with pytest.raises(InputError, match=r"A step with gradients on 1,\d\d\d pairs needs about"):
+        layer(x, torch.randint(60, (2, 200)))
+
+
+def test_an_operation_over_kinds_keeps_less_than_the_modules():
+    kernel = Kernel(8, 8, blocks=2)
+    assert kernel.values_per_kind() == 4 * 8 + 8
+    assert kernel.eval().values_per_kind() == kernel.values_per_row()
 
 
 def test_pairs_of_several_graphs_are_counted_graph_by_graph(free):

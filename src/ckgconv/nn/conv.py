@@ -134,7 +134,7 @@ class CKGConv(CountsSteps, GraphLayer):
             mlp_dropout=options["mlp_dropout"],
             constraint=options["constraint"],
         )
-        return convolution, MLPKernel(stem, mlp, self.edge_dim)
+        return convolution, MLPKernel(self.encoding, stem, mlp, self.edge_dim)
 
     def _postpone(self, given: nn.Module | None) -> None:
         """Parameters of all names, without shapes."""

@@ -14,18 +14,19 @@ from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
 from ckgconv.nn.kinds import kinds_of_pairs
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
-from ckgconv.nn.step_memory import RowSize, kinds_row_size, least_row_size, row_size
+from ckgconv.nn.step_memory import CountsSteps, RowSize, kinds_row_size, least_row_size, row_size
 from ckgconv.ops.precision import HALVES, without_autocast
 from ckgconv.pairs import Encoding
 
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm, WeightedBatchNorm)
 
 
-class MLPKernel(nn.Module):
+class MLPKernel(CountsSteps, nn.Module):
     """Stem and MLP kernel of a single layer: `GraphBatch` → `KernelValues`."""
 
-    def __init__(self, stem: PairStem, mlp: Kernel, edge_dim: int | None) -> None:
+    def __init__(self, encoding: Encoding, stem: PairStem, mlp: Kernel, edge_dim: int | None) -> None:
         super().__init__()
+        self.encoding = encoding
         self.edge_encoder = None if edge_dim is None else nn.Linear(edge_dim, stem.norm.channels)
         self.stem = stem
         self.mlp = mlp
@@ -38,6 +39,11 @@ class MLPKernel(nn.Module):
             return least_row_size(self.mlp.channels, channels)
         return row_size(self.mlp.values_per_row(), self.stem.norm.channels, channels)
 
+    def step_bytes(self, rows: int) -> int:
+        """Memory of a step on this many kinds of pairs."""
+        values = row_size(self.mlp.values_per_kind(), self.stem.norm.channels, self.encoding.channels)
+        return values.step_bytes(rows, 0, self.stem.norm.scale.dtype)
+
     def reset_parameters(self) -> None:
         if self.edge_encoder is not None:
             self.edge_encoder.reset_parameters()
@@ -48,7 +54,9 @@ class MLPKernel(nn.Module):
         kinds = None
         if self.mlp.treats_equal_rows_equally:
             kinds = kinds_of_pairs(batch, self.stem.encoder.reads(batch.pairs, batch.degree))
-        batch = batch if kinds is None else kinds.batch
+        if kinds is not None:
+            batch = kinds.batch
+            self.check_step(batch.pairs.num_pairs, batch.degree.device)
         with without_autocast(batch.degree):
             pair_features = self.stem(batch.pairs, batch.degree, self._edges(batch))
         (values,) = self.mlp(pair_features, batch.pairs, kinds)
