@@ -10,7 +10,7 @@ from ckgconv.engine import checkpoint
 from ckgconv.engine.parts import OpenedParts, Parts, parts_of
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import Record
-from ckgconv.engine.resume import saved_scale
+from ckgconv.engine.resume import saved_endings, saved_scale
 from ckgconv.engine.run import Run, make_learner
 from ckgconv.engine.run_data import GivenData, no_data, opened_data
 from ckgconv.engine.setup import make_fabric
@@ -68,4 +68,7 @@ def open_with(folder: Path, device: str, precision: str | None, parts: Parts, fi
     except RuntimeError as error:
         raise InputError(f"The weights in {folder} are not those of its recipe.json: restore either file.") from error
     learner.scale = saved_scale(state, learner)
-    return Run(recipe, learner, record, folder, weights)
+    run = Run(recipe, learner, record, folder, weights)
+    if find is not None and record.test is None:
+        run.endings = saved_endings(folder, record, lambda sentence: None)
+    return run
