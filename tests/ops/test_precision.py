@@ -34,11 +34,16 @@ def test_autocast_converts_what_is_no_float64():
 
 def test_exact_products_last_as_long_as_their_context():
     before = torch.get_float32_matmul_precision()
-    try:
-        torch.set_float32_matmul_precision("high")
-        with pytest.raises(ZeroDivisionError), exact_products():
+
+    def fail() -> None:
+        with exact_products():
             assert torch.get_float32_matmul_precision() == "highest"
             raise ZeroDivisionError
+
+    try:
+        torch.set_float32_matmul_precision("high")
+        with pytest.raises(ZeroDivisionError):
+            fail()
         assert torch.get_float32_matmul_precision() == "high"
     finally:
         torch.set_float32_matmul_precision(before)
