@@ -36,9 +36,9 @@ same data set, at the level of {LEVEL} and without a correction for several comp
 TEST = f"""\
 Metrics are those of the best validation epoch, mean ± s.d. (dividing by n - 1) over the n finished seeds of a row;
 "last" are those of the weights after the last epoch, "averaged" of their mean over the last quarter of the epochs, and
-no test compares these two. "Against the first" is Welch's two-sided t-test between test metrics with the first row of the same data set; "against
-the paper" the same test with the printed mean ± s.d. of {PAPER_RUNS} runs, for an unchanged recipe. The level is
-{LEVEL}, without a correction for several comparisons."""
+no test compares these two. "Against the first" is Welch's two-sided t-test between test metrics with the first row of
+the same data set; "against the paper" the same test with the printed mean ± s.d. of {PAPER_RUNS} runs, for an unchanged
+recipe. The level is {LEVEL}, without a correction for several comparisons."""
 COSTS = """\
 s/epoch: median over the training epochs; total s: with validation and checkpoints, mean of the runs; MB: the largest
 peak of a run. Times of runs that shared a device, or had different ones, are no benchmark."""

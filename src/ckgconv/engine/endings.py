@@ -53,7 +53,7 @@ class EpochMean:
             self.values[name].copy_(weights[name])
 
     def load(self, values: Weights, epochs: int) -> None:
-        """What a checkpoint after so many epochs holds; that of an earlier version lacks the mean, which is then lost."""
+        """What a checkpoint after so many epochs holds; one of an earlier version lacks the mean, which is lost."""
         self.values = values
         self.count = max(0, epochs - int(self.first))
         if self.count and not values:

@@ -1,5 +1,6 @@
 """What a step reads and changes: model, optimiser, data and scale of the targets, on one device."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,6 +31,9 @@ from ckgconv.tasks.task import Task, one_process
 CHUNK = 2**21
 
 
+def _nothing(sentence: str) -> None: ...
+
+
 @dataclass
 class Learner:
     """A model in training, with the data of its run."""
@@ -44,6 +48,7 @@ class Learner:
     task: Task
     schedule: Schedule
     average: WeightAverage | None = None  # of the weights, where the recipe asks for one
+    tell: Callable[[str], None] = _nothing  # receives a sentence about what takes a while, such as compiling
     watched: bool = False  # whether something must be called after every step
     replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name, and the source of their batches
     kept: dict[str, Any] = field(default_factory=dict)  # what depends on the data alone, such as prepared batches

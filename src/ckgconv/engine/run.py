@@ -16,7 +16,6 @@ from typing import Unpack
 
 import torch
 from lightning.fabric import Fabric
-from torch import Tensor
 
 from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, require
@@ -124,6 +123,7 @@ def train(
     reset_peak_memory(fabric.device)
     torch.manual_seed(seed)
     learner = make_learner(fabric, parts.build_model(recipe), graphs, recipe, parts)
+    learner.tell = getattr(watcher, "note", learner.tell)  # a watcher need not have it
     _try_one_graph(learner)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     record = new_record(recipe, seed, parameters, fabric.device, precision, identity)
