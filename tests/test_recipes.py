@@ -1,10 +1,13 @@
 """The recipes have the values of the paper's tables, and are frozen."""
 
 from dataclasses import FrozenInstanceError
+from operator import attrgetter
+from pathlib import Path
 
 import pytest
 
 from ckgconv import RECIPES, recipe
+from ckgconv.campaigns.plan import read_campaign, shipped
 
 # steps, blocks, width, dropout, kernel dropout, MLP dropout, batch, epochs, warm-up, lowest rate, weight decay
 TABLE = {
@@ -20,6 +23,38 @@ TABLE = {
     "peptides-func-printed": (24, 4, 96, 0, 0.5, 0.2, 16, 200, 5, 1e-4, 0),
     "zinc-concatenate": (21, 10, 64, 0, 0.5, 0.1, 32, 2000, 50, 1e-6, 1e-5),
 }
+
+
+# Levers of docs/levers.md: the value at which each is off.
+OFF = {
+    "training.ema_decay": 0.0,
+    "training.smooth_validation": 1,
+    "training.schedule": "cosine",
+    "model.drop_path": 0.0,
+    "model.coordinate_features": 0,
+    "model.size_features": False,
+    "model.relative_positions": False,
+    "model.encoding": "rrwp",
+    "model.kernel.norm": "batch",
+    "model.head.activation": "model",
+}
+
+
+@pytest.mark.parametrize("path", OFF)
+@pytest.mark.parametrize("name", TABLE)
+def test_levers_are_off_in_published_recipes(name, path):
+    assert attrgetter(path)(recipe(name)) == OFF[path]
+    assert recipe(name).model.head.kind in ("pyramid", "normalised")
+
+
+@pytest.mark.parametrize("path", [*OFF, "model.head.kind", "training.cooldown"])
+def test_every_lever_is_on_its_page_and_tried_by_a_campaign(path):
+    page = Path(__file__).parents[1] / "docs" / "levers.md"
+    assert f"`{path}" in page.read_text(encoding="utf-8")
+    tried = {
+        change.partition("=")[0] for name in shipped() for run in read_campaign(name).runs() for change in run.changes
+    }
+    assert path in tried or path == "training.cooldown"  # the default share, with schedule constant_linear
 
 
 @pytest.mark.parametrize("name", TABLE)

@@ -66,6 +66,31 @@ def test_before_a_campaign_is_final_validation_is_all_that_is_shown(tmp_path):
     assert "0.1234" not in page + (tmp_path / "table.json").read_text()
 
 
+@pytest.mark.parametrize("final", [True, False])
+def test_what_runs_end_with_is_shown_and_their_tests_only_where_final(tmp_path, final):
+    folder = adopted(tmp_path, final=final, grid={"recipes": ["zinc"], "seeds": [0, 1, 2], "changes": [SHORT]})
+    for planned in folder.campaign().runs():
+        tenth = planned.seed / 10
+        ends = {
+            "last": {"epochs": 1, "val": 0.4 + tenth, "test": 0.7171 + tenth},
+            "averaged": {"epochs": 1, "val": 0.3 + tenth, "test": 0.6161 + tenth},
+        }
+        ends = ends if planned.seed < 2 else {}  # a record of an earlier version
+        write_run(folder.run(planned), planned.seed, 0.5, planned.resolved(), precision="32", **ends)
+    write_campaign_page(folder)
+    page, table = ((tmp_path / name).read_text() for name in ("README.md", "table.json"))
+    (row,) = cells(page)
+    assert row["val, averaged"] == "0.3500 ± 0.0707, n = 2"
+    runs = json.loads(table)["values"]["rows"][0]["runs"]
+    assert [run["averaged"]["val"] for run in runs] == [0.3, 0.4, None]
+    if final:
+        assert (row["test, last"], row["test, averaged"]) == ("0.7671 ± 0.0707, n = 2", "0.6661 ± 0.0707, n = 2")
+        assert runs[0]["last"] == {"val": 0.4, "test": 0.7171}
+    else:
+        assert "0.7671" not in page + table
+        assert "test" not in {*runs[0], *runs[0]["last"], *row}
+
+
 def test_data_sets_have_rows_of_their_own_and_single_seeds_no_test(tmp_path):
     folder = adopted(tmp_path, final=True, grid={"recipes": ["zinc", "mnist", "zinc-grit"], "changes": [SHORT]})
     write(folder, [0.06, 0.98, 0.05])

@@ -8,6 +8,7 @@ from campaign_files import SMALL, campaign, values
 
 from ckgconv import InputError
 from ckgconv.campaigns.plan import campaign_file, campaign_from_json, read_campaign, shipped
+from ckgconv.nn.models import build_model
 
 
 def test_a_grid_is_every_recipe_with_every_change_precision_and_seed():
@@ -34,11 +35,55 @@ def test_campaigns_of_the_package_can_be_read(name):
 
 def test_the_shipped_campaigns():
     runs = {name: read_campaign(name).runs() for name in shipped()}
-    assert {name: len(each) for name, each in runs.items()} == {"main-table": 24, "models-zinc": 7, "hybrids-zinc": 8}
-    assert not read_campaign("hybrids-zinc").final
+    assert {name: len(each) for name, each in runs.items()} == {
+        "main-table": 32,
+        "zinc-precision": 4,
+        "models-zinc": 7,
+        "hybrids-zinc": 8,
+        "levers-zinc": 26,
+        "schedules-zinc": 12,
+        "levers-pattern": 12,
+        "levers-cluster": 10,
+        "levers-superpixels": 28,
+        "levers-peptides": 12,
+    }
     hybrid = runs["hybrids-zinc"][0].resolved().training
     assert (hybrid.epochs, hybrid.warmup_epochs) == (200, 10)
-    assert {run.precision for each in runs.values() for run in each} == {"bf16"}
+    precisions = {name: {run.precision for run in each} for name, each in runs.items()}
+    assert precisions == {name: {"32"} if name == "zinc-precision" else {"bf16"} for name in runs}
+
+
+def test_the_main_table_trains_two_seeds_of_everything_first():
+    runs = read_campaign("main-table").runs()
+    early = {run.recipe for run in runs[:16] if run.seed < 2}
+    assert early == {"zinc", "mnist", "cifar10", "pattern", "cluster", "peptides-func", "zinc-grit", "zinc-hybrid"}
+    assert not any(run.changes for run in runs)
+
+
+@pytest.mark.parametrize("name", [each for each in shipped() if each.startswith(("levers-", "schedules-"))])
+def test_levers_are_judged_by_validation_against_the_published_recipe(name):
+    made = read_campaign(name)
+    assert not made.final
+    for recipe in {run.recipe for run in made.runs()}:
+        seeds = {}
+        for run in made.runs():
+            if run.recipe == recipe:
+                seeds.setdefault(run.changes, set()).add(run.seed)
+        assert all(each == {0, 1} for each in seeds.values())
+        length = ("training.epochs", "training.warmup_epochs")
+        assert all(change.startswith(length) for change in next(iter(seeds)))  # the first row: nothing but shortened
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_run_is_within_the_budget_of_its_data_set(name):
+    made = {
+        (run.recipe, *(each for each in run.changes if each.startswith("model."))): run
+        for run in read_campaign(name).runs()
+    }
+    for run in made.values():
+        model = run.resolved().model
+        most = 110_000 if model.position_channels else 500_000
+        assert sum(weight.numel() for weight in build_model(model).parameters()) <= most, run.label
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,9 @@
 """Full precision inside autocast."""
 
+import pytest
 import torch
 
-from ckgconv.ops.precision import autocast_converts, narrower, wide_dtype, widened, without_autocast
+from ckgconv.ops.precision import autocast_converts, exact_products, narrower, wide_dtype, widened, without_autocast
 
 
 def test_products_keep_their_dtype():
@@ -29,3 +30,20 @@ def test_autocast_converts_what_is_no_float64():
         assert autocast_converts(x, torch.float32)
         assert not autocast_converts(x.double(), torch.float32)
         assert not autocast_converts(x, torch.float64)
+
+
+def test_exact_products_last_as_long_as_their_context():
+    before = torch.get_float32_matmul_precision()
+
+    def fail() -> None:
+        with exact_products():
+            assert torch.get_float32_matmul_precision() == "highest"
+            raise ZeroDivisionError
+
+    try:
+        torch.set_float32_matmul_precision("high")
+        with pytest.raises(ZeroDivisionError):
+            fail()
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)

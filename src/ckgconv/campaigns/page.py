@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from ckgconv.campaigns.folder import CampaignFolder, Event
 from ckgconv.campaigns.plan import Campaign
 from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, progress_of
-from ckgconv.engine.record import Record
+from ckgconv.engine.record import Best, Ending, Record
 from ckgconv.recipe import Recipe
 from ckgconv.studies.compare import costs, direction
 from ckgconv.studies.grid import plus_minus
@@ -30,18 +30,20 @@ from ckgconv.studies.verdict import Values, Verdict, welch
 VALIDATION = f"""\
 This campaign is not final: its settings may still change, and no test metric has been computed. Metrics are those of
 the validation split at the best epoch, mean ± s.d. (dividing by n - 1) over the n finished seeds of a row; the epoch
-was chosen by them, so they flatter every row. "Against the first" is Welch's two-sided t-test with the first row of the
+was chosen by them, so they flatter every row. "Averaged" is the mean of the weights over the last quarter of the
+epochs, which nothing chose. "Against the first" is Welch's two-sided t-test with the first row of the
 same data set, at the level of {LEVEL} and without a correction for several comparisons."""
 TEST = f"""\
-Metrics are those of the best validation epoch, mean ± s.d. (dividing by n - 1) over the n finished seeds of a row.
-"Against the first" is Welch's two-sided t-test between test metrics with the first row of the same data set; "against
-the paper" the same test with the printed mean ± s.d. of {PAPER_RUNS} runs, for an unchanged recipe. The level is
-{LEVEL}, without a correction for several comparisons."""
+Metrics are those of the best validation epoch, mean ± s.d. (dividing by n - 1) over the n finished seeds of a row;
+"last" are those of the weights after the last epoch, "averaged" of their mean over the last quarter of the epochs, and
+no test compares these two. "Against the first" is Welch's two-sided t-test between test metrics with the first row of
+the same data set; "against the paper" the same test with the printed mean ± s.d. of {PAPER_RUNS} runs, for an unchanged
+recipe. The level is {LEVEL}, without a correction for several comparisons."""
 COSTS = """\
 s/epoch: median over the training epochs; total s: with validation and checkpoints, mean of the runs; MB: the largest
 peak of a run. Times of runs that shared a device, or had different ones, are no benchmark."""
-FIRST_COLUMNS = ("data set", "recipe and changes", "n", "metric", "val")
-TEST_COLUMNS = ("test", "paper", "against the paper")
+FIRST_COLUMNS = ("data set", "recipe and changes", "n", "metric", "val", "val, averaged")
+TEST_COLUMNS = ("test", "test, last", "test, averaged", "paper", "against the paper")
 # Characters of a label before it is folded.
 LABEL_WIDTH = 30
 LAST_COLUMNS = ("against the first", "parameters", "s/epoch", "total s", "MB", "records")
@@ -68,6 +70,13 @@ class Row:
     def tests(self) -> list[float]:
         """Empty before the campaign is final, whatever a record holds."""
         return [record.test for record in self.ended if record.test is not None] if self.final else []
+
+    def ending(self, name: str, split: str) -> list[float]:
+        """A metric of what the runs end with, "last" or "averaged", as far as their records have it."""
+        if split == "test" and not self.final:
+            return []
+        found = [_defined(getattr(record, name), split) for record in self.ended]
+        return [value for value in found if value is not None]
 
     @property
     def judged(self) -> Values:
@@ -154,12 +163,13 @@ def rows_of(campaign: Campaign, found: Sequence[Progress]) -> list[Row]:
 
 
 def _cells(row: Row, first: Row) -> tuple[Cell, ...]:
-    tested = (_mean(row.tests), _printed(row), against_paper(row)) if row.final else ()
+    ended = (_ending(row, "last", "test"), _ending(row, "averaged", "test"))
+    tested = (_mean(row.tests), *ended, _printed(row), against_paper(row)) if row.final else ()
     costs_of_row: tuple[Cell, ...] = costs(row.ended) if row.ended else (None, None, None)
     parameters = row.ended[0].parameters if row.ended else None
     against = "the first" if row is first else against_first(row, first)
     data, metric = row.problem
-    counted = (data, row.label, len(row.ended), metric, _mean(row.vals))
+    counted = (data, row.label, len(row.ended), metric, _mean(row.vals), _ending(row, "averaged", "val"))
     return (*counted, *tested, against, parameters, *costs_of_row, _links(row))
 
 
@@ -193,6 +203,12 @@ def _mean(values: Sequence[float]) -> str | None:
     return plus_minus(values) if values else None
 
 
+def _ending(row: Row, name: str, split: str) -> str | None:
+    """A metric of what the runs end with, and of how many runs where not all records have it."""
+    values = row.ending(name, split)
+    return _mean(values) if len(values) in (0, len(row.ended)) else f"{_mean(values)}, n = {len(values)}"
+
+
 def _printed(row: Row) -> str | None:
     shown = " ± ".join(f"{value:.{digits}g}" for value, digits in zip(row.paper, (4, 2), strict=False))
     return f"{shown}, unchanged" if shown and row.changed else shown or None
@@ -211,23 +227,30 @@ def _values(row: Row) -> dict[str, object]:
         "label": row.label,
         "metric": row.problem[1],
         "paper": row.paper,
-        "runs": [
-            {
-                "record": f"runs/{each.planned.name}/record.json",
-                "seed": each.planned.seed,
-                "state": each.state,
-                "epochs": each.done,
-                "best_epoch": None if each.record is None or each.record.best is None else each.record.best.epoch,
-                "val": None if each.record is None or each.record.best is None else _defined(each.record.best.val),
-                **({"test": None if each.record is None else each.record.test} if row.final else {}),
-            }
-            for each in row.runs
-        ],
+        "runs": [_run_values(each, row.final) for each in row.runs],
     }
 
 
-def _defined(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+def _run_values(run: Progress, final: bool) -> dict[str, object]:
+    """The metrics of a run; of the test split only where the campaign is final."""
+    record, splits = run.record, ("val", "test") if final else ("val",)
+    best = None if record is None else record.best
+    endings = {name: None if record is None else getattr(record, name) for name in ("last", "averaged")}
+    return {
+        "record": f"runs/{run.planned.name}/record.json",
+        "seed": run.planned.seed,
+        "state": run.state,
+        "epochs": run.done,
+        "best_epoch": None if best is None else best.epoch,
+        **{split: _defined(best, split) for split in splits},
+        **{name: {split: _defined(ending, split) for split in splits} for name, ending in endings.items()},
+    }
+
+
+def _defined(metrics: Best | Ending | None, split: str) -> float | None:
+    """A metric; None where it is unknown or no number."""
+    value: float | None = None if metrics is None else getattr(metrics, split)
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _left_out(found: Sequence[Progress], final: bool) -> tuple[str, ...]:

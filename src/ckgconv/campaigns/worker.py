@@ -55,6 +55,9 @@ class Log(Silence):
     def warn(self, sentence: str) -> None:
         print(sentence)
 
+    def note(self, sentence: str) -> None:
+        print(sentence)
+
 
 class Piece:
     """A callback that ends training before the epoch that would no longer fit."""

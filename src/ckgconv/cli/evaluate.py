@@ -11,11 +11,17 @@ from ckgconv.cli import processes
 from ckgconv.engine.ensemble import Evaluated, open_runs
 from ckgconv.engine.folds import spread_of
 from ckgconv.engine.opened import open_run
+from ckgconv.engine.trained import TRAINED
 from ckgconv.files import valid_json
 
 
 def evaluate_command(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folder of a run, or of several.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help=f"Folder of a run, or one of {', '.join(TRAINED)}; several: an ensemble."
+        ),
+    ],
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,

@@ -17,12 +17,18 @@ from ckgconv.cli import processes
 from ckgconv.cli.predictions import Columns, OneRun, SeveralRuns, predictor
 from ckgconv.data import load
 from ckgconv.data.tables import Table, read_table
+from ckgconv.engine.trained import TRAINED
 from ckgconv.files import write_whole
 from ckgconv.recipe import DataRecipe
 
 
 def predict_command(
-    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folder of a run, or of several.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...", help=f"Folder of a run, or one of {', '.join(TRAINED)}; several: an ensemble."
+        ),
+    ],
     data: Annotated[
         str, typer.Argument(metavar="DATA", help="A CSV with a column of SMILES, a named data set or a packed .npz.")
     ],

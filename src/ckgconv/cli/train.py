@@ -140,6 +140,8 @@ def summary(run: Run) -> dict[str, object]:
         "seed": record.seed,
         "metric": record.metric,
         "best": record.to_json()["best"],
+        "last": record.to_json().get("last"),
+        "averaged": record.to_json().get("averaged"),
         "paper_test": list(run.recipe.paper_test),
         "mean_predictor": mean_predictor(run),
         "majority_predictor": majority_predictor(run),
@@ -180,6 +182,10 @@ def _report(run: Run, console: Console) -> None:
     if best is not None:
         test = "no test split" if best.test is None else f"test {metric} {best.test:.4f}"
         console.print(f"best epoch {best.epoch + 1}: validation {metric} {best.val:.4f}, {test}")
+    for name, ending in (("last epoch", run.record.last), ("mean of {} epochs' weights", run.record.averaged)):
+        if ending is not None and ending.test is not None:
+            what = name.format(f"the last {ending.epochs}")
+            console.print(f"{what}: validation {metric} {ending.val:.4f}, test {metric} {ending.test:.4f}")
     for guess, baseline in (("training mean", mean_predictor), ("most frequent class", majority_predictor)):
         value = baseline(run)
         if value is not None:

@@ -61,6 +61,9 @@ class ProgressBar:
     def warn(self, sentence: str) -> None:
         self.console.print(f"[yellow]{sentence}[/yellow]")
 
+    def note(self, sentence: str) -> None:
+        self.console.print(sentence, style="dim", markup=False, highlight=False)
+
     def stop(self) -> None:
         self.progress.stop()
 

@@ -28,6 +28,7 @@ from ckgconv.engine.record import Record
 from ckgconv.engine.run import Run
 from ckgconv.engine.run_data import GivenData, opened_data
 from ckgconv.engine.together import Cost, check_together, name_of, total_cost
+from ckgconv.engine.trained import run_folder
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.tasks.metrics import Score
 from ckgconv.tasks.task import Task, classes_of
@@ -169,7 +170,7 @@ def open_networks(folders: Sequence[Path | str], device: str = "auto", precision
 def _opened(
     folders: Sequence[Path | str], device: str, precision: str | None, find_in: Callable[[Path], FindData | None]
 ) -> Ensemble:
-    paths = [Path(folder) for folder in folders]
+    paths = [run_folder(folder) for folder in folders]
     for place, path in enumerate(paths):
         earlier = [other.resolve() for other in paths[:place]]
         require(path.resolve() not in earlier, f"{path} was given twice: give each run once.")

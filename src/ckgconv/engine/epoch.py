@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from ckgconv.backends.cuda.compilation import compiling
 from ckgconv.data.packed import SPLITS, ragged
 from ckgconv.engine.batches import evaluation_batches, training_batches
 from ckgconv.engine.layerwise import node_states, predictions, share_of
@@ -178,7 +179,8 @@ def _replay(learner: Learner, name: str, split: str, table: Tensor, work: Work) 
     replay: Replay | None = learner.replays.get(name)
     if replay is None or not replay.fits(table):
         learner.replays.pop(name, None)
-        replay = Replay(shared_source(learner), table, split, work)
+        with compiling(name, learner.tell):
+            replay = Replay(shared_source(learner), table, split, work)
         learner.replays[name] = replay
     return replay
 

@@ -17,6 +17,7 @@ from torch import Tensor
 from ckgconv.engine.large_graph import SHARE, Excerpt, LargeGraph
 from ckgconv.engine.learner import Learner
 from ckgconv.ops.all_reduce import all_reduce
+from ckgconv.ops.precision import exact_products
 from ckgconv.pairs.memory import free_bytes
 
 # Nodes whose features, or states, are turned into states, or predictions, at a time.
@@ -24,6 +25,7 @@ NODES = 2**16
 
 
 @torch.no_grad()
+@exact_products()
 def node_states(learner: Learner, graph: LargeGraph, wanted: Tensor) -> Tensor:
     """[W, D] states after the last layer of the nodes `wanted` [W], which ascend; the model is in evaluation mode."""
     model, every = learner.model, torch.arange(graph.num_nodes, device=wanted.device)
@@ -39,6 +41,7 @@ def node_states(learner: Learner, graph: LargeGraph, wanted: Tensor) -> Tensor:
 
 
 @torch.no_grad()
+@exact_products()
 def predictions(learner: Learner, states: Tensor) -> Tensor:
     """Predictions [W, T] in the units of the data, from states [W, D]."""
     chunks = (chunk.to(learner.fabric.device) for chunk in states.split(NODES))

@@ -10,10 +10,11 @@ from ckgconv.engine import checkpoint
 from ckgconv.engine.parts import OpenedParts, Parts, parts_of
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import Record
-from ckgconv.engine.resume import saved_scale
+from ckgconv.engine.resume import saved_endings, saved_scale
 from ckgconv.engine.run import Run, make_learner
 from ckgconv.engine.run_data import GivenData, no_data, opened_data
 from ckgconv.engine.setup import make_fabric
+from ckgconv.engine.trained import TRAINED, run_folder
 from ckgconv.recipe import Recipe
 
 # What finds the data set of a run; None: the network is opened alone.
@@ -29,27 +30,33 @@ def open_run(
 ) -> Run:
     """The best network of a finished or interrupted run, with the data set it was trained on.
 
+    `folder` may also be the name of a network that came with the package (`TRAINED`), such as "zinc".
+
     A data set that was given in Python is not kept with the run: give it again as `data` to evaluate; predictions do
     without. Otherwise `data` is the folder of packed files, as in `train`. Other data is refused. A `model` or `metric`
     that was given in Python has to be given again.
     """
 
     def find(recipe: Recipe, record: Record) -> PackedDataset:
-        return opened_data(Path(folder), recipe, data, record.data)
+        return opened_data(place, recipe, data, record.data)
 
-    return open_with(Path(folder), device, precision, parts_of(given), find)
+    place = run_folder(folder)
+    return open_with(place, device, precision, parts_of(given), find)
 
 
 def open_network(
     folder: Path | str, device: str = "auto", precision: str | None = None, **given: Unpack[OpenedParts]
 ) -> Run:
     """As `open_run` without the data set: enough to predict."""
-    return open_with(Path(folder), device, precision, parts_of(given), None)
+    return open_with(run_folder(folder), device, precision, parts_of(given), None)
 
 
 def open_with(folder: Path, device: str, precision: str | None, parts: Parts, find: FindData | None) -> Run:
     """The best network of a run, with the data set that `find` returns."""
-    require(folder.is_dir(), f"{folder} is not a folder: give the folder of a run.")
+    known = ", ".join(TRAINED)
+    require(
+        folder.is_dir(), f"{folder} is not a folder: give the folder of a run, or a trained network by name ({known})."
+    )
     records_only = "it holds a record but no weights" if (folder / "record.json").exists() else "it is no run"
     require((folder / "recipe.json").exists(), f"{folder} has no recipe.json, {records_only}: give a run's folder.")
     recipe = read_recipe(folder / "recipe.json")
@@ -68,4 +75,7 @@ def open_with(folder: Path, device: str, precision: str | None, parts: Parts, fi
     except RuntimeError as error:
         raise InputError(f"The weights in {folder} are not those of its recipe.json: restore either file.") from error
     learner.scale = saved_scale(state, learner)
-    return Run(recipe, learner, record, folder, weights)
+    run = Run(recipe, learner, record, folder, weights)
+    if find is not None and record.test is None:
+        run.endings = saved_endings(folder, record, lambda sentence: None)
+    return run

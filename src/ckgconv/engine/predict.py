@@ -11,6 +11,7 @@ from ckgconv.data.molecules import ATOM_SIZES, Featuriser
 from ckgconv.data.tables import pack_molecules, read_molecules
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.run import Run
+from ckgconv.ops.precision import exact_products
 from ckgconv.tasks.losses import LOSSES
 
 ZINC_TYPES = (21,)
@@ -63,7 +64,7 @@ def featuriser_of(run: Run) -> Featuriser:
 
 def embed(run: Run, batch: object) -> Tensor:
     """Pooled node states [M, D], what the head reads."""
-    with torch.no_grad():
+    with torch.no_grad(), exact_products():
         return run.model.embed(run.model.prepare(batch)).float()
 
 

@@ -75,6 +75,19 @@ class Best:
         return values
 
 
+@dataclass(frozen=True)
+class Ending:
+    """Metrics of weights that a run ends with, chosen by nothing; `test` is None until the run is tested."""
+
+    epochs: int  # whose weights these are the mean of
+    val: float
+    test: float | None = None
+
+    @classmethod
+    def from_json(cls, values: JsonObject) -> "Ending":
+        return cls(values.get("epochs", int), values.get("val", float), values.get_optional("test", float))
+
+
 @dataclass(kw_only=True)
 class Record:
     """A run so far; the fields from `epochs` on change as it proceeds."""
@@ -89,6 +102,10 @@ class Record:
     metric: str
     epochs: list[Epoch] = field(default_factory=list)
     best: Best | None = None
+    last: Ending | None = None  # the weights after the last epoch; None before it
+    averaged: Ending | None = (
+        None  # the mean over the last quarter of the epochs; None before the last, and without one
+    )
     wall_s: float = 0.0
     peak_memory_mb: int = 0
     at_once: int | None = None  # how many runs shared the device; None: unknown
@@ -122,8 +139,10 @@ class Record:
         values = dict(vars(self))
         values["epochs"] = [dict(vars(epoch)) for epoch in self.epochs]
         values["best"] = None if self.best is None else self.best.to_json()
-        values["data"] = None if self.data is None else dict(vars(self.data))
-        for name in ("at_once", "data"):  # absent where unknown, as in records of earlier versions
+        for name in ("last", "averaged", "data"):
+            part = getattr(self, name)
+            values[name] = None if part is None else dict(vars(part))
+        for name in ("last", "averaged", "at_once", "data"):  # absent where unknown, as in records of earlier versions
             if values[name] is None:
                 del values[name]
         return values
@@ -154,6 +173,8 @@ class Record:
             metric=values.get("metric", str),
             epochs=[Epoch.from_json(epoch) for epoch in values.parts("epochs")],
             best=None if values.values.get("best") is None else Best.from_json(values.part("best")),
+            last=None if values.values.get("last") is None else Ending.from_json(values.part("last")),
+            averaged=None if values.values.get("averaged") is None else Ending.from_json(values.part("averaged")),
             wall_s=values.get("wall_s", float, cls.wall_s),
             peak_memory_mb=values.get("peak_memory_mb", int, cls.peak_memory_mb),
             at_once=values.get_optional("at_once", int),

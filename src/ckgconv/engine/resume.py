@@ -5,6 +5,7 @@ which record.json replaces by null.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from ckgconv.checks import InputError, require
 from ckgconv.engine import checkpoint
+from ckgconv.engine.endings import Weights
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import Record, read_record, write_record
@@ -102,6 +104,7 @@ def save_checkpoint(run: "Run", epoch: int) -> None:
     tensors |= {f"best.{name}": value for name, value in run.best_weights.items()}
     if run.learner.average is not None:
         tensors |= {f"average.{name}": value for name, value in run.learner.average.tensors().items()}
+    tensors |= {f"mean.{name}": value for name, value in run.mean.values.items()}
     checkpoint.save_epoch(run.folder / "checkpoints", epoch, tensors, state_of(run))
     write_record(run.folder, run.record)
 
@@ -128,10 +131,23 @@ def restore(run: "Run", watcher: Watcher) -> int:
     # A run of an earlier version has no identity of its data: it gets that of the data just read.
     saved = Record.from_json(state["record"], f"The newest checkpoint in {run.folder}")
     run.record = replace(saved, data=run.record.data)
+    mean = {name: value.to(device) for name, value in _part(tensors, "mean.").items()}
+    run.mean.load(mean, run.record.epochs[-1].epoch + 1)
     for epoch in run.record.epochs:
         run.learner.schedule.end(epoch.val)
     _restore_groups(state.get("groups", []), run.learner.optimizer.optimizer)
     return run.record.epochs[-1].epoch + 1
+
+
+def saved_endings(folder: Path, record: Record, warn: Callable[[str], None]) -> dict[str, Weights]:
+    """The weights that an ended run ends with, as its last checkpoint has them; nothing where that is gone."""
+    found = checkpoint.load_newest(folder / "checkpoints", warn) if record.ended else None
+    if found is None or len(Record.from_json(found[1]["record"]).epochs) != len(record.epochs):
+        return {}
+    tensors, _ = found
+    mean = _part(tensors, "mean.")
+    last = _part(tensors, "model.") | _part(tensors, "average.")
+    return {"last": last} | ({"averaged": mean} if mean else {})
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -9,14 +9,13 @@ print(predict_smiles(run, ["CCO", "c1ccccc1"]).values)
 
 import time
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Unpack
 
 import torch
 from lightning.fabric import Fabric
-from torch import Tensor
 
 from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, require
@@ -24,6 +23,7 @@ from ckgconv.data import PackedDataset
 from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.callbacks import Callbacks, watch_steps
 from ckgconv.engine.check import check_run
+from ckgconv.engine.endings import EpochMean, Weights, judge_endings, keep_endings
 from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
@@ -59,7 +59,9 @@ class Run:
     learner: Learner
     record: Record
     folder: Path | None
-    best_weights: dict[str, Tensor]
+    best_weights: Weights
+    mean: EpochMean = field(default_factory=lambda: EpochMean(0))  # of the weights of the last epochs, while it trains
+    endings: dict[str, Weights] = field(default_factory=dict)  # "last" and "averaged", once it has ended
 
     @property
     def model(self) -> GraphModel:
@@ -121,14 +123,17 @@ def train(
     reset_peak_memory(fabric.device)
     torch.manual_seed(seed)
     learner = make_learner(fabric, parts.build_model(recipe), graphs, recipe, parts)
+    learner.tell = getattr(watcher, "note", learner.tell)  # a watcher need not have it
     _try_one_graph(learner)
     parameters = sum(parameter.numel() for parameter in learner.model.parameters())
     record = new_record(recipe, seed, parameters, fabric.device, precision, identity)
-    run = Run(recipe, learner, replace(record, metric=learner.task.metric_name), folder, {})
+    record = replace(record, metric=learner.task.metric_name)
+    run = Run(recipe, learner, record, folder, {}, EpochMean(recipe.training.epochs))
     first_epoch = restore(run, watcher) if resume and folder is not None and folder.exists() else 0
     if folder is not None and run.writes:
         write_text(folder / "recipe.json", to_json(recipe))
     _run_epochs(run, first_epoch, watcher, Callbacks(run, parts.callbacks))
+    keep_endings(run)
     run.model.load_state_dict(run.best_weights)
     if parts.test:
         record_test(run)
@@ -138,11 +143,12 @@ def train(
 
 
 def record_test(run: Run) -> None:
-    """Test the network of the best epoch, once, and write the result; of an opened run too."""
+    """Test the network of the best epoch and what the run ends with, once, and write the result; opened runs too."""
     best = run.record.best
     assert best is not None
     if best.test is None and len(run.learner.data.target_rows("test")):
         run.record.best = replace(best, test=run.evaluate("test"))
+        judge_endings(run)
     _write_result(run)
 
 
@@ -246,6 +252,7 @@ def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) ->
     with run.learner.averaged():
         epoch = Epoch(**trained, val=evaluate(run.learner, "val"))
         record.epochs.append(epoch)
+        run.mean.add(number, run.model.state_dict())
         found = _candidate(run)
         if better(run.learner.task.metric, found.score, None if record.best is None else record.best.score):
             record.best = found

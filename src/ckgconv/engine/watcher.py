@@ -9,7 +9,10 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Called while a run trains; every method may do nothing."""
+    """Called while a run trains; every method may do nothing.
+
+    A method `note(sentence)`, where there is one, is told what takes a while before the first step.
+    """
 
     def start(self, run: "Run", first_epoch: int) -> None: ...
     def step(self, graphs: int, loss: float) -> None: ...

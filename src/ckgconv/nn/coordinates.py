@@ -175,15 +175,15 @@ def check_injection(encoding: Encoding, inject_degree: bool) -> None:
 
 
 def coordinate_encoder(
-    encoding: Encoding, width: int, initial_scale: float, inject_degree: bool, frequencies: int = 0
+    encoding: Encoding, width: int, initial_scale: float, inject_degree: bool, frequencies: int = 0, added: int = 0
 ) -> CoordinateEncoder:
-    """The module for the `reading` of an encoding's coordinates."""
+    """The module for the `reading` of an encoding's coordinates, with so many channels `added` to them."""
     check_frequencies(encoding, frequencies)
-    coordinate = encoding.coordinate
+    coordinate, channels = encoding.coordinate, encoding.channels + added
     if coordinate.reading == "normalised":
-        return RandomWalkEncoder(encoding.channels, initial_scale, inject_degree, coordinate.rescaled, frequencies)
+        return RandomWalkEncoder(channels, initial_scale, inject_degree, coordinate.rescaled, frequencies)
     if coordinate.reading == "table":
         return ShortestPathEncoder(encoding.steps, width)
     if coordinate.reading == "gaussian":
         return ResistanceEncoder(width)
-    return PairRWSEEncoder(encoding.channels, frequencies)
+    return PairRWSEEncoder(channels, frequencies)

@@ -18,6 +18,7 @@ from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.graph_model import GraphModel, count_parameters
 from ckgconv.nn.kernel import Kernel, KernelValues
 from ckgconv.nn.node_input import node_channels, node_input
+from ckgconv.nn.relative_position import relative_channels
 from ckgconv.nn.sinusoids import with_frequencies
 from ckgconv.nn.stem import Edges, NodeStem, PairStem
 from ckgconv.nn.step_memory import row_size
@@ -57,6 +58,7 @@ class KernelNetwork(GraphModel):
             inject_degree=recipe.degree_scaler == "coordinates",
             position_channels=recipe.position_channels,
             frequencies=recipe.coordinate_features,
+            relative_positions=recipe.relative_positions,
         )
 
     def node_states(self, batch: GraphBatch) -> Tensor:
@@ -97,8 +99,10 @@ class KernelNetwork(GraphModel):
         return Edges(batch.edge_row, self.edge_encoder(batch.edge_features, batch.edge_row.shape[0]))
 
     def step_bytes(self, rows: int) -> int:
-        channels = with_frequencies(self.encoding.channels, self.recipe.coordinate_features)
-        values = row_size(self.kernel.values_per_row(), self.recipe.width, channels)
+        recipe = self.recipe
+        added = relative_channels(recipe.position_channels, recipe.relative_positions)
+        channels = with_frequencies(self.encoding.channels + added, recipe.coordinate_features)
+        values = row_size(self.kernel.values_per_row(), recipe.width, channels)
         return values.step_bytes(rows, count_parameters([self]), self.dtype)
 
     def parameters_by_component(self) -> dict[str, int]:

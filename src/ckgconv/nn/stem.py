@@ -26,6 +26,7 @@ from ckgconv.nn.coordinates import check_injection, coordinate_encoder
 from ckgconv.nn.hooks import has_hooks
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.nn.relative_position import check_relative_positions, relative_channels, with_relative_positions
 from ckgconv.pairs import Encoding
 
 Combine = Literal["sum", "concatenate"]
@@ -68,6 +69,7 @@ class PairStem(nn.Module):
         inject_degree: whether degrees are injected into the coordinates (Eq. 8).
         position_channels: coordinates per node of superpixel graphs, 0 for none.
         frequencies: of sinusoidal features of the coordinates, 0 for none.
+        relative_positions: whether coordinates include the positions of both ends relative to each other.
 
     Shapes: `Pairs`, degree [N], `Edges` or None, positions [N, 2] or None → [R, D].
     """
@@ -81,6 +83,7 @@ class PairStem(nn.Module):
         inject_degree: bool = False,
         position_channels: int = 0,
         frequencies: int = 0,
+        relative_positions: bool = False,
     ) -> None:
         super().__init__()
         require(
@@ -89,7 +92,11 @@ class PairStem(nn.Module):
             "choose support 'global' or a number of hops.",
         )
         check_injection(encoding, inject_degree)
-        self.encoder = coordinate_encoder(encoding, width, initial_scale, inject_degree, frequencies)
+        if relative_positions:
+            check_relative_positions(encoding, position_channels, inject_degree)
+        self.relative_positions = relative_positions
+        added = relative_channels(position_channels, relative_positions)
+        self.encoder = coordinate_encoder(encoding, width, initial_scale, inject_degree, frequencies, added)
         self.mix = Mix(width, self.encoder.channels, combine, self.encoder.embeds)
         self.position = PairPosition(position_channels, width) if position_channels else None
         self.norm = WeightedBatchNorm(width, skewed=True)
@@ -105,7 +112,7 @@ class PairStem(nn.Module):
     def forward(
         self, pairs: Pairs, degree: Tensor, edges: Edges | None = None, position: Tensor | None = None
     ) -> Tensor:
-        encoded = self.encoder(pairs, degree)
+        encoded = self.encoder(self.placed(pairs, position), degree)
         if self.mix.combine == "sum":
             project = self.mix.projected if pairs.row_weight is None else self.mix.projected_quickly
             projected = project(encoded)
@@ -117,6 +124,10 @@ class PairStem(nn.Module):
         if self.position is not None and position is not None:
             features = features + self.position(position, pairs)
         return self.norm(features, pairs.row_weight)
+
+    def placed(self, pairs: Pairs, position: Tensor | None) -> Pairs:
+        """The pairs as the encoder reads them."""
+        return with_relative_positions(pairs, position) if self.relative_positions and position is not None else pairs
 
 
 def _plus_edges(features: Tensor, edges: Edges | None) -> Tensor:

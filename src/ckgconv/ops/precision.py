@@ -5,6 +5,9 @@
 Stems and heads cost little, and raw coordinates span decades; a sum of 300 ones is 256 in bfloat16.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Tensor
 
@@ -14,6 +17,17 @@ HALVES = (torch.float16, torch.bfloat16)
 def without_autocast(x: Tensor) -> torch.autocast:
     """A context in which operations on the device of x keep the dtype of their inputs."""
     return torch.autocast(x.device.type, enabled=False)
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """A context in which products of float32 matrices keep all digits, though training may use tf32."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def autocast_converts(x: Tensor, dtype: torch.dtype) -> bool:

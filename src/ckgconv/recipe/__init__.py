@@ -107,6 +107,7 @@ class KernelNetworkRecipe(PairNetworkRecipe):
     degree_scaler: Literal["output", "coordinates", "none"] = "output"
     combine: Literal["sum", "concatenate"] = "sum"
     coordinate_scale: float = 0.1  # initial γ of the normalised coordinates
+    relative_positions: bool = False  # superpixels: pos_j - pos_i and its length, as pair coordinates more
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,6 +43,7 @@ LATER: dict[str, list[tuple[str, object]]] = {
         ("drop_path", 0.0),
         ("coordinate_features", 0),
         ("size_features", False),
+        ("relative_positions", False),
     ],
     "model.node": ATTRIBUTES,
     "model.edge": ATTRIBUTES,

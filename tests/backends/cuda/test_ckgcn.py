@@ -35,6 +35,7 @@ CASES = [
     ("zinc", ("model.coordinate_features=2", "model.size_features=true")),
     ("zinc", ("model.coordinate_features=2", "model.support=sparse_global")),
     ("zinc", ("model.kernel.norm=rms", "model.head.kind=mlp")),
+    ("mnist", ("model.relative_positions=true", "model.coordinate_features=1")),
     # Networks whose parts have fused passes, in an order of their own.
     ("zinc-hybrid-turns", ("model.attention_dropout=0",)),
     ("zinc-hybrid-parallel", ("model.attention_dropout=0", "model.support=2")),

@@ -57,6 +57,7 @@ class FusedPairStem(PairStem):
         def attributes() -> tuple[Tensor, Tensor | None]:
             return self._attributes(pairs, degree, edges, position, schedule)
 
+        pairs = self.placed(pairs, position)
         # The fused stem sends no gradient to the coordinates.
         fixed = reads_fixed_walks(self) and not pairs.coordinates.requires_grad
         if fixed and stem_reason(self, self.mix, degree, pairs.coordinates.shape[0]) is None:

@@ -1,0 +1,97 @@
+"""What a run ends with besides its best epoch: the last weights, and the mean of the weights of the last epochs.
+
+    m = 1/n Σ_e θ_e        over the last n = ⌊E/4⌋ of E epochs
+
+θ_e are weights and running statistics as they are validated after epoch e. Neither chooses anything nor changes how a
+run is trained: their metrics are reported next to those of the best epoch, since a noisy minimum picks that one.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ckgconv.engine.epoch import evaluate
+from ckgconv.engine.record import Ending
+
+if TYPE_CHECKING:
+    from ckgconv.engine.run import Run
+
+Weights = dict[str, Tensor]
+SHARE = 4  # the mean is that of the last E/4 epochs
+
+
+class EpochMean:
+    """The mean of the weights over the last epochs of a run of E.
+
+    Args:
+        epochs: E; a run of fewer than four has none.
+    """
+
+    def __init__(self, epochs: int) -> None:
+        self.first: float = epochs - epochs // SHARE  # the first epoch that counts, from 0
+        self.count = 0
+        self.values: Weights = {}
+
+    @torch.no_grad()
+    def add(self, epoch: int, weights: Mapping[str, Tensor]) -> None:
+        """After an epoch; what is no fraction, such as a counter, is taken as it is."""
+        if epoch < self.first:
+            return
+        self.count += 1
+        if not self.values:
+            self.values = {name: value.detach().clone() for name, value in weights.items()}
+            return
+        averaged = [name for name, value in weights.items() if value.is_floating_point()]
+        torch._foreach_lerp_(
+            [self.values[name] for name in averaged], [weights[name] for name in averaged], 1 / self.count
+        )
+        for name in weights.keys() - set(averaged):
+            self.values[name].copy_(weights[name])
+
+    def load(self, values: Weights, epochs: int) -> None:
+        """What a checkpoint after so many epochs holds; one of an earlier version lacks the mean, which is lost."""
+        self.values = values
+        self.count = max(0, epochs - int(self.first))
+        if self.count and not values:
+            self.first = math.inf
+
+
+def keep_endings(run: "Run") -> None:
+    """When the last epoch is trained, keep the weights that the run ends with, and validate them."""
+    if not run.record.ended:
+        return
+    with run.learner.averaged():
+        last = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
+    run.endings = {"last": last} | ({"averaged": run.mean.values} if run.mean.values else {})
+    validate_endings(run)
+
+
+def validate_endings(run: "Run") -> None:
+    """Record validation metrics of what the run ends with, as far as they are not."""
+    record, epochs = run.record, run.recipe.training.epochs
+    if record.last is None and "last" in run.endings:
+        record.last = Ending(1, record.epochs[-1].val)
+    if record.averaged is None and "averaged" in run.endings:
+        count = len(record.epochs) - (epochs - epochs // SHARE)
+        record.averaged = Ending(count, _evaluated(run, "averaged", "val"))
+
+
+def judge_endings(run: "Run") -> None:
+    """Record test metrics of what the run ends with; the model has its best weights again afterwards."""
+    validate_endings(run)
+    for name in run.endings:
+        ending: Ending = getattr(run.record, name)
+        if ending.test is None:
+            setattr(run.record, name, replace(ending, test=_evaluated(run, name, "test")))
+
+
+def _evaluated(run: "Run", name: str, split: str) -> float:
+    run.model.load_state_dict(run.endings[name])
+    try:
+        return evaluate(run.learner, split)
+    finally:
+        run.model.load_state_dict(run.best_weights)
