@@ -158,13 +158,17 @@ def _superpixels(path: Path, scale: float, limit: int | None) -> PackedDataset:
     arrays = read_arrays(path)
     has_edges = "edge_index" in arrays
     if not has_edges:
-        arrays["num_edges"] = torch.zeros_like(arrays["num_nodes"])
+        arrays["num_edges"] = torch.zeros(len(arrays.get("num_nodes", ())), dtype=torch.int64)
         arrays["edge_index"] = torch.zeros(2, 0, dtype=torch.int16)
-    dataset = from_arrays(arrays).limited(limit)
+    try:
+        dataset = from_arrays(arrays).limited(limit)
+    except InputError as error:
+        raise InputError(f"{path} cannot be used. {error}") from error
     if not dataset.x.is_floating_point():
         dataset = replace(dataset, x=(dataset.x.float() / scale))
     if has_edges:
         return dataset
+    require(dataset.pos is not None, f"{path} has neither edge_index nor pos: give one of them.")
     assert dataset.pos is not None
     edge_index, edge_attr = superpixel_edges(dataset.node_ptr.diff(), dataset.pos)
     return replace(dataset, edge_ptr=NEIGHBOURS * dataset.node_ptr, edge_index=edge_index, edge_attr=edge_attr)

@@ -13,7 +13,7 @@ Legend: G graphs, N nodes, E edges.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
