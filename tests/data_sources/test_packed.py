@@ -146,7 +146,7 @@ def test_edge_weights_are_kept(tmp_path):
     one = Data(x=torch.rand(2, 3), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_weight=torch.tensor([1.0, -2.0]))
     with pytest.raises(InputError, match=r"edge_weight contains -2.0"):
         from_pyg([one])
-    with pytest.raises(InputError, match=r"edge_weight has shape \[1\], expected \[2\]"):
+    with pytest.raises(InputError, match=r"edge_weight of graph 0 has shape \[1\], expected \[2\]"):
         from_pyg([Data(x=one.x, edge_index=one.edge_index, edge_weight=torch.ones(1))])
 
 

@@ -3,7 +3,7 @@ import torch
 
 from ckgconv import InputError
 from ckgconv.data import load
-from ckgconv.data.tables import read_table
+from ckgconv.data.tables import read_molecules, read_table
 from ckgconv.recipe import DataRecipe
 
 
@@ -54,6 +54,8 @@ def test_quotes_commas_and_byte_order_marks_are_read(tmp_path):
         (["smiles,y", "C,", "CC,nan"], {}, "Every value of target 'y' .* missing"),
         (["smiles,y", "C,high"], {}, "Line 2 .* 'high' in column 'y'"),
         (["smiles,y", "C,inf"], {}, "finite"),
+        (["smiles,y", "C,1e38"], {}, r"Line 2 .* '1e38' .* at most 1e\+18"),
+        (["smiles,y", "", "C,1", "", "C,high"], {}, "Line 5 .* 'high'"),
         (["smiles,y", "xx,1", "yy,2"], {}, "No row .* valid SMILES"),
         (["smiles,y", "C,1"], {"targets": ()}, "No target column"),
         (["smiles,y", "C,1", "CC,2"], {}, "2 usable rows"),
@@ -70,3 +72,50 @@ def test_a_binary_file_is_refused(tmp_path):
     (tmp_path / "t.csv").write_bytes(bytes(range(128, 256)))
     with pytest.raises(InputError, match="cannot be read as a CSV"):
         read_table(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        # Closed by the next quote, 16 rows later; never closed; closed in the middle of a cell.
+        ("smiles,name,y\n" + "\n".join('CC,"a,1' if row in (3, 19) else "CC,a,1" for row in range(20)), "Line 5 of|in line 5"),
+        ('smiles,y\nCCO,1\nCC,"2\nCCC,3\n', "Line 3|in line 3"),
+        ('smiles,y\nCCO,1\n"CC"C,2\n', "in line 3"),
+        ('smiles,"a\nb"\nCC,1\n', "Line 1 of .* goes on to line 2"),
+    ],
+)
+def test_a_quote_that_is_not_closed_swallows_no_rows(tmp_path, text, words):
+    (tmp_path / "t.csv").write_text(text)
+    with pytest.raises(InputError, match=words):
+        read_table(tmp_path / "t.csv")
+
+
+def test_many_columns_and_escapes_in_names(tmp_path):
+    path = tmp_path / "t.csv"
+    names = [f"column{number}" for number in range(100_000)]
+    path.write_text(",".join(["\x1b[31msmiles", *names]) + "\nC\n")
+    with pytest.raises(InputError, match="and 99,981 others") as refusal:
+        read_table(path).column("smiles")
+    assert "\x1b" not in str(refusal.value)
+    assert r"\x1b[31msmiles" in str(refusal.value)
+    path.write_text("\x1b[31msmiles,\x1b[31msmiles\nC,C\n")
+    with pytest.raises(InputError, match="two columns") as refusal:
+        read_table(path)
+    assert "\x1b" not in str(refusal.value)
+    path.write_text(",".join(names) + "\n" + "C\n" * 300)
+    with pytest.raises(InputError, match="30,000,000 cells"):
+        read_table(path)
+
+
+def test_one_large_molecule_leaves_the_file_as_it_is(tmp_path):
+    large = ["C" * 33_000, "C" * 3_000, "C" * 1_001]
+    path = write(tmp_path / "t.csv", "smiles,y,z", *rows(20), *(f"{each},1,1" for each in large), "O,1,1")
+    data = load(DataRecipe(str(path), targets=("y",), split="random"))
+    assert data.num_graphs == 21
+    data = load(DataRecipe(str(path), targets=("y",), split="random", most_atoms=3_000))
+    assert data.num_graphs == 23
+    molecules, reasons = read_molecules(["CC", *large], "molecule")
+    assert [each is None for each in molecules] == [False, True, True, True]
+    assert "33,000 letters, too many for the 1,000 atoms allowed" in reasons[1]
+    assert "1,001 atoms, more than the 1,000 allowed (data.most_atoms)" in reasons[3]
+    assert all(len(reason) < 200 for reason in reasons)

@@ -19,8 +19,13 @@ def test_processes_share_the_batches_of_one():
     assert sorted(torch.cat(whole).tolist()) == graphs.tolist()
 
 
-def test_a_last_batch_of_fewer_graphs_than_processes_is_left_out():
-    assert [len(batch) for batch in training_batches(torch.arange(9), 4, 1, 2)] == [2, 2]
+def test_a_last_batch_of_fewer_graphs_than_processes_joins_the_one_before():
+    shares = []
+    for rank in range(3):
+        torch.manual_seed(3)
+        shares.append(list(training_batches(torch.arange(14), 6, rank, 3)))
+    assert [[len(batch) for batch in share] for share in shares] == [[2, 3], [2, 3], [2, 2]]
+    assert sorted(torch.cat([batch for share in shares for batch in share]).tolist()) == list(range(14))
 
 
 def test_every_graph_is_evaluated_once():

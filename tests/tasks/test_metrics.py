@@ -1,4 +1,4 @@
-"""Covers `ckgconv.tasks.rmse`, `ckgconv.tasks.r2` and `ckgconv.tasks.fit`."""
+"""Covers `ckgconv.tasks.rmse`, `ckgconv.tasks.r2`, `ckgconv.tasks.ranking` and `ckgconv.tasks.fit`."""
 
 import math
 
@@ -111,3 +111,30 @@ def test_classes_that_do_not_count_are_as_if_left_out(name, outputs):
     counts[:3] = False  # a whole batch
     masked = target.where(counts, -1)
     assert score(name, outputs, prediction, masked) == score(name, outputs, prediction[counts], target[counts])
+
+
+@pytest.mark.parametrize("name", ["average_precision", "auroc"])
+def test_labels_that_define_no_ranking_are_left_out_of_the_mean(name):
+    generator = torch.Generator().manual_seed(1)
+    prediction = torch.randn(40, 3, generator=generator)
+    target = torch.randint(2, (40, 3), generator=generator).float()
+    alone = score(name, 1, prediction[:, 1:2], target[:, 1])
+    target[:, 0] = 0.0  # no positive
+    target[:, 2] = torch.nan  # nothing known
+    assert score(name, 3, prediction, target) == pytest.approx(alone)
+    assert math.isnan(score(name, 3, prediction, target * torch.tensor([1, torch.nan, 1])))
+
+
+@pytest.mark.parametrize("name", ["average_precision", "auroc"])
+def test_a_single_label_without_positives_is_undefined(name):
+    prediction = torch.randn(6, 1)
+    assert math.isnan(score(name, 1, prediction, torch.zeros(6)))
+    assert math.isnan(score(name, 1, prediction, torch.full((6,), -1.0)))
+    ones = score(name, 1, prediction, torch.ones(6))
+    assert math.isnan(ones) if name == "auroc" else ones == 1
+
+
+@pytest.mark.parametrize(("name", "outputs"), [("accuracy", 3), ("sbm_accuracy", 3), ("accuracy", 1), ("mae", 2)])
+def test_without_known_targets_every_metric_is_undefined(name, outputs):
+    target = torch.full((4, 2), torch.nan) if name == "mae" else torch.full((4,), -1)
+    assert math.isnan(score(name, outputs, torch.randn(4, outputs), target))

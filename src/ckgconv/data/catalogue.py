@@ -1,9 +1,10 @@
 """Data sets by name: where each is found, and how it is read.
 
-A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or ./data) has precedence. Without one, ZINC-12k and
-the single graphs `cora`, `minesweeper` and `chameleon-directed` are read from the package, large-sbm and cyclic-sbm are
-drawn, and every other data set is downloaded from its official source and packed into the data folder. Installed
-packages add data sets, which their own functions read.
+A packed file in the data folder (`--data-dir`, `$CKGCONV_DATA`, or `ckgconv` in the user's cache) has precedence.
+Without one, ZINC-12k and the single graphs `cora`, `minesweeper` and `chameleon-directed` are read from the package,
+large-sbm and cyclic-sbm are drawn, and every other data set is downloaded from its official source and packed into the
+data folder. The working directory is never searched: what lies there may come from anybody. Installed packages add data
+sets, which their own functions read.
 
 Of the files in the package, ZINC-12k is from *Benchmarking Graph Neural Networks*, Cora with its public split from
 *Planetoid*, and minesweeper and chameleon-directed with their ten splits from *heterophilous-graphs* (Yandex Research);
@@ -66,8 +67,18 @@ CATALOGUE: Registry[Entry] = Registry("data set", "ckgconv.datasets", OURS, Entr
 
 
 def data_folder(given: Path | None) -> Path:
-    """`given`, else $CKGCONV_DATA, else ./data."""
-    return given or Path(os.environ.get(DATA_VARIABLE, "data"))
+    """`given`, else $CKGCONV_DATA, else `ckgconv` in the user's cache ($XDG_CACHE_HOME, or ~/.cache)."""
+    if given is not None:
+        return given
+    chosen = os.environ.get(DATA_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if cache.is_absolute():  # a relative one is invalid, and would be a folder of the working directory
+        return cache / "ckgconv"
+    home = Path(os.path.expanduser("~"))
+    require(home.is_absolute(), f"There is no home folder for data: set {DATA_VARIABLE}, or give --data-dir.")
+    return home / ".cache" / "ckgconv"
 
 
 def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
@@ -147,13 +158,17 @@ def _superpixels(path: Path, scale: float, limit: int | None) -> PackedDataset:
     arrays = read_arrays(path)
     has_edges = "edge_index" in arrays
     if not has_edges:
-        arrays["num_edges"] = torch.zeros_like(arrays["num_nodes"])
+        arrays["num_edges"] = torch.zeros(len(arrays.get("num_nodes", ())), dtype=torch.int64)
         arrays["edge_index"] = torch.zeros(2, 0, dtype=torch.int16)
-    dataset = from_arrays(arrays).limited(limit)
+    try:
+        dataset = from_arrays(arrays).limited(limit)
+    except InputError as error:
+        raise InputError(f"{path} cannot be used. {error}") from error
     if not dataset.x.is_floating_point():
         dataset = replace(dataset, x=(dataset.x.float() / scale))
     if has_edges:
         return dataset
+    require(dataset.pos is not None, f"{path} has neither edge_index nor pos: give one of them.")
     assert dataset.pos is not None
     edge_index, edge_attr = superpixel_edges(dataset.node_ptr.diff(), dataset.pos)
     return replace(dataset, edge_ptr=NEIGHBOURS * dataset.node_ptr, edge_index=edge_index, edge_attr=edge_attr)

@@ -24,6 +24,7 @@ from ckgconv.data.catalogue import data_folder
 from ckgconv.data.packed import PackedDataset, from_arrays, read_arrays
 
 HERE = Path(__file__).parent
+GRAPHS = ("num_nodes", "num_edges", "edge_index", "x", "y")  # pairs of graphs need no split
 # In the order of `pair_subset` in brec.npz; BREC's paper calls numbers 1, 2, 5 and 6 together "Regular".
 BREC_GROUPS = (
     "BREC basic",
@@ -55,18 +56,18 @@ class GraphPairs:
 
 def brec() -> GraphPairs:
     """Pair k is graphs 2k and 2k + 1."""
-    arrays = read_arrays(HERE / "brec.npz")
+    arrays = read_arrays(HERE / "brec.npz", (*GRAPHS, "pair_subset"))
     return neighbouring_pairs(arrays, [BREC_GROUPS[subset] for subset in arrays["pair_subset"].tolist()])
 
 
 def sr25() -> GraphPairs:
     """All pairs of the 15 graphs."""
-    return all_pairs(read_arrays(HERE / "sr25.npz"), list(range(15)), "SR25")
+    return all_pairs(read_arrays(HERE / "sr25.npz", GRAPHS), list(range(15)), "SR25")
 
 
 def csl() -> GraphPairs:
     """All pairs of the ten classes, with one graph of each class."""
-    arrays = read_arrays(HERE / "csl.npz")
+    arrays = read_arrays(HERE / "csl.npz", GRAPHS)
     classes = arrays["y"].tolist()
     return all_pairs(arrays, [classes.index(label) for label in range(10)], "CSL")
 
@@ -92,7 +93,7 @@ def exp(folder: Path | None = None) -> GraphPairs:
     path = exp_file(folder)
     require(path is not None, "There is no exp.npz in the data folder: put it there, or set CKGCONV_DATA.")
     assert path is not None
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, GRAPHS)
     return neighbouring_pairs(arrays, ["EXP"] * (len(arrays["num_nodes"]) // 2))
 
 

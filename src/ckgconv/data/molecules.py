@@ -20,6 +20,10 @@ from ckgconv.checks import InputError
 
 Featuriser = Literal["molecule", "zinc"]
 
+# All pairs of a molecule are computed. A larger one is left out of a file, which says so (`data.most_atoms`).
+MOST_ATOMS = 1000
+LETTERS_PER_ATOM = 20
+LETTERS_SHOWN = 80
 ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 BOND_SIZES = (5, 6, 2)
 CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
@@ -65,25 +69,35 @@ class Molecule:
     """Attributes of one molecule."""
 
     x: NDArray[np.uint8]  # [n, F]
-    edge_index: NDArray[np.int16]  # [2, 2b]
+    edge_index: NDArray[np.int16] | NDArray[np.int32]  # [2, 2b]
     edge_attr: NDArray[np.uint8]  # [2b, Fe]
 
 
-def read_smiles(smiles: str, featuriser: Featuriser) -> Molecule:
-    """The graph of a SMILES string; raises InputError where the string is invalid or an atom or bond is unknown."""
+def read_smiles(smiles: str, featuriser: Featuriser, most_atoms: int = MOST_ATOMS) -> Molecule:
+    """The graph of a SMILES string.
+
+    Raises InputError where the string is invalid, an atom or bond is unknown, or there are more than `most_atoms`.
+    """
     chem = _rdkit()
+    shown = smiles if len(smiles) <= LETTERS_SHOWN else smiles[: LETTERS_SHOWN - 1] + "…"
+    if len(smiles) > LETTERS_PER_ATOM * most_atoms:  # before rdkit parses it, which may take long
+        raise InputError(f"{shown!r} has {len(smiles):,} letters, too many for the {most_atoms:,} atoms allowed.")
     molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None
     if molecule is None:
-        raise InputError(f"{smiles!r} is not a valid SMILES." if smiles.strip() else "The SMILES is empty.")
-    if molecule.GetNumAtoms() == 0:
-        raise InputError(f"{smiles!r} has no atom.")
+        raise InputError(f"{shown!r} is not a valid SMILES." if smiles.strip() else "The SMILES is empty.")
+    count = molecule.GetNumAtoms()
+    if count == 0:
+        raise InputError(f"{shown!r} has no atom.")
+    if count > most_atoms:
+        raise InputError(f"{shown!r} has {count:,} atoms, more than the {most_atoms:,} allowed (data.most_atoms).")
     atom, bond = FEATURISERS[featuriser]
     if featuriser == "zinc":
         chem.Kekulize(molecule)
     atoms = np.array([atom(each) for each in molecule.GetAtoms()], dtype=np.uint8)
     bonds = list(molecule.GetBonds())
     ends = [(each.GetBeginAtomIdx(), each.GetEndAtomIdx()) for each in bonds]
-    edges = np.array([pair for i, j in ends for pair in ((i, j), (j, i))], dtype=np.int16).reshape(-1, 2).T
+    number = np.int16 if count <= np.iinfo(np.int16).max else np.int32
+    edges = np.array([pair for i, j in ends for pair in ((i, j), (j, i))], dtype=number).reshape(-1, 2).T
     columns = [bond(each) for each in bonds for _ in range(2)]
     width = len(BOND_SIZES) if featuriser == "molecule" else 1
     return Molecule(atoms, np.ascontiguousarray(edges), np.array(columns, dtype=np.uint8).reshape(-1, width))

@@ -14,7 +14,7 @@ arrays keep their compact dtypes; a batch converts them to int64 and float32.
 Legend: G graphs, N nodes, E edges, B graphs of a batch, T targets.
 """
 
-import zipfile
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.checks import InputError, check_index, check_shape, check_weights, require
+from ckgconv.checks import InputError, check_index, require
+from ckgconv.data.door import NAMES, NO_SPLIT, SPLITS, Described, check_shapes, check_values, in_numpy, signed
+from ckgconv.data.npz import Header, read_npz
 from ckgconv.files import write_whole
 
-SPLITS = ("train", "val", "test")
-# `node_split` of a node that counts in none of them.
-NO_SPLIT = -1
+__all__ = ["NO_SPLIT", "SPLITS", "PackedDataset", "from_arrays", "join", "load_packed", "read_arrays", "save_packed"]
 # Arrays that a data set may lack.
 OPTIONAL = ("edge_attr", "edge_weight", "pos", "y", "node_split")
 
@@ -132,41 +132,53 @@ class PackedDataset:
 
 def load_packed(path: Path, split_number: int = 0) -> PackedDataset:
     """Read a packed file; `split_number` chooses among several splits of its nodes."""
-    arrays = read_arrays(path)
-    missing = {"num_nodes", "num_edges", "edge_index", "x"} - set(arrays)
-    require(not missing, f"{path} lacks the arrays {', '.join(sorted(missing))}: add them, or write it by save_packed.")
+
+    def check(headers: Mapping[str, Described]) -> None:
+        chosen = _row_of_splits(headers.get("node_splits"), split_number)
+        check_shapes(headers if chosen is None else {**headers, "node_split": chosen})
+
+    arrays = read_npz(path, (*NAMES, "node_splits"), check)
     splits = arrays.pop("node_splits", None)
-    count = 1 if splits is None else len(splits)
-    require(
-        0 <= split_number < count, f"data.split_number is {split_number}, but {path} has splits 0 … {count - 1} only."
-    )
-    return from_arrays(arrays if splits is None else {**arrays, "node_split": splits[split_number]})
-
-
-def read_arrays(path: Path) -> dict[str, Tensor]:
-    """All arrays of a .npz file; pickled objects are refused."""
+    if splits is not None:
+        arrays["node_split"] = splits[split_number]
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: torch.from_numpy(np.ascontiguousarray(archive[name])) for name in archive.files}
-    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"{path} is not a packed data set ({type(error).__name__}): give a .npz file in the packed format."
-        ) from error
+        arrays = {name: signed(name, array) for name, array in arrays.items()}
+        check_values(arrays)
+    except InputError as error:
+        raise InputError(f"{path} cannot be used. {error}") from error
+    return _assembled({name: torch.from_numpy(array) for name, array in arrays.items()})
 
 
-def from_arrays(arrays: dict[str, Tensor]) -> PackedDataset:
-    """A data set from the arrays of the packed format.
+def _row_of_splits(splits: Described | None, number: int) -> Header | None:
+    """The header of one of several splits [S, N]; None where there is only one."""
+    shape = (1,) if splits is None else splits.shape
+    require(splits is None or len(shape) == 2, f"node_splits has shape {list(shape)}: give one row of nodes per split.")
+    last = shape[0] - 1
+    require(0 <= number <= last, f"data.split_number is {number}, but the file has splits 0 … {last} only.")
+    return None if splits is None else Header(shape[1:], splits.dtype)
+
+
+def read_arrays(path: Path, names: Iterable[str] = NAMES) -> dict[str, Tensor]:
+    """The arrays of these names that a .npz file has, not yet compared with each other: `from_arrays` does that."""
+    return {name: torch.from_numpy(signed(name, array)) for name, array in read_npz(path, names).items()}
+
+
+def from_arrays(arrays: Mapping[str, Tensor]) -> PackedDataset:
+    """A data set from the arrays of the packed format, all of which are checked.
 
     Without split arrays every graph is in "test", or in every split where the nodes have their own.
     """
+    checked = {name: signed(name, in_numpy(name, value)) for name, value in arrays.items() if name in NAMES}
+    check_shapes(checked)
+    check_values(checked)
+    return _assembled(arrays)
+
+
+def _assembled(arrays: Mapping[str, Tensor]) -> PackedDataset:
+    """A data set from arrays that are known to fit."""
     empty = torch.zeros(0, dtype=torch.int64)
     splits = {name: arrays.get(f"{name}_idx", empty).long() for name in SPLITS}
     node_split = arrays.get("node_split")
-    if node_split is not None:
-        check_node_split(node_split, len(arrays["x"]), arrays.get("y"))
-    if "edge_weight" in arrays:
-        check_shape("edge_weight", arrays["edge_weight"], (arrays["edge_index"].shape[1],), "give one weight per edge.")
-        check_weights("edge_weight", arrays["edge_weight"])
     if not any(len(numbers) for numbers in splits.values()):
         names = ("test",) if node_split is None else SPLITS
         splits |= dict.fromkeys(names, torch.arange(len(arrays["num_nodes"])))
@@ -181,24 +193,6 @@ def from_arrays(arrays: dict[str, Tensor]) -> PackedDataset:
         node_split=node_split,
         edge_weight=arrays.get("edge_weight"),
         **splits,
-    )
-
-
-def check_node_split(node_split: Tensor, nodes: int, y: Tensor | None) -> None:
-    """Refuse a node_split that is not one number of a split per node, or without one target per node."""
-    shape = list(node_split.shape)
-    require(shape == [nodes], f"node_split has shape {shape}, expected [{nodes}]: give one number per node.")
-    valid = [NO_SPLIT, *range(len(SPLITS))]
-    wrong = node_split[~torch.isin(node_split.long(), torch.tensor(valid, device=node_split.device))]
-    require(
-        not len(wrong) and not node_split.is_floating_point(),
-        f"node_split contains {''.join(map(str, wrong[:1].tolist())) or 'fractions'}: give 0 for train, 1 for val, "
-        f"2 for test, {NO_SPLIT} for none, as integers.",
-    )
-    rows = None if y is None else y.shape[0]
-    require(
-        rows == nodes,
-        f"node_split splits {nodes} nodes, but y has {'no' if rows is None else rows} rows: give one target per node.",
     )
 
 
@@ -238,8 +232,23 @@ def join(parts: dict[str, PackedDataset]) -> PackedDataset:
             len(values) in (0, len(parts)), f"Only {' and '.join(values)} has {name}: give it in all parts or in none."
         )
         if values:
+            _check_alike(name, values)
             arrays[name] = torch.cat(list(values.values()))
-    return from_arrays({**arrays, **splits})
+    per_node = {name: part.node_targets for name, part in parts.items()}
+    require(len(set(per_node.values())) == 1, f"y has a row per node in some parts only ({per_node}): give the same.")
+    return _assembled({**arrays, **splits})
+
+
+def _check_alike(name: str, values: dict[str, Tensor]) -> None:
+    """Refuse parts whose values are of different kinds or widths."""
+    forms = {part: (value.is_floating_point(), list(value.shape[1:])) for part, value in values.items()}
+    first, form = next(iter(forms.items()))
+    for part, other in forms.items():
+        require(
+            other == form,
+            f"{name} has {'floats' if other[0] else 'integers'} and columns {other[1]} in {part}, but "
+            f"{'floats' if form[0] else 'integers'} and columns {form[1]} in {first}: give the same in all parts.",
+        )
 
 
 def in_order(numbers: Tensor) -> tuple[Tensor, Tensor]:

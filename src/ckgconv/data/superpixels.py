@@ -11,24 +11,39 @@ Legend: G graphs, n nodes of the largest graph of a chunk, E = 8 N edges.
 import torch
 from torch import Tensor
 
+from ckgconv.checks import require
 from ckgconv.data.packed import pointer, ragged
 
 NEIGHBOURS = 8
-# Graphs whose distance matrices are in memory at a time.
-CHUNK = 1024
+# Graphs whose distance matrices are in memory at a time, and cells of these matrices.
+CHUNK, CELLS = 1024, 2**25
+MOST_NODES = 4096
 
 
 def superpixel_edges(num_nodes: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
     """edge_index [2, 8N] int16 local to each graph, and edge_attr [8N, 1] float32, from sizes [G] and pos [N, 2]."""
+    _check(num_nodes, pos)
     nodes = pointer(num_nodes)
     parts = []
-    for graphs in torch.arange(num_nodes.shape[0]).split(CHUNK):
+    chunk = min(CHUNK, CELLS // int(num_nodes.max()) ** 2)
+    for graphs in torch.arange(num_nodes.shape[0]).split(chunk):
         rows, owner = ragged(nodes, graphs)
         parts.append(_nearest(pos[rows].double(), owner, num_nodes[graphs].long()))
     target = torch.cat([part[0] for part in parts]).reshape(-1)
     weight = torch.cat([part[1] for part in parts]).reshape(-1, 1)
     source = ragged(nodes, torch.arange(num_nodes.shape[0]))[0] - nodes[:-1].repeat_interleave(num_nodes.long())
     return torch.stack([source.repeat_interleave(NEIGHBOURS).short(), target.short()]), weight.float()
+
+
+def _check(num_nodes: Tensor, pos: Tensor) -> None:
+    """Refuse graphs without eight neighbours for each node, and graphs far beyond what superpixels are."""
+    smallest, largest = (int(each) for each in num_nodes.aminmax())
+    require(
+        smallest > NEIGHBOURS and largest <= MOST_NODES,
+        f"A graph has {smallest if smallest <= NEIGHBOURS else largest} nodes, but superpixels without edges need at "
+        f"least {NEIGHBOURS + 1} nodes and at most {MOST_NODES:,}: store edge_index with them.",
+    )
+    require(pos.shape[1] == 2, f"pos has {pos.shape[1]} columns: give the row and the column of each superpixel.")
 
 
 def _nearest(pos: Tensor, owner: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:

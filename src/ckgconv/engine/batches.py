@@ -17,10 +17,13 @@ from ckgconv.recipe import Recipe
 def training_batches(graphs: Tensor, batch_size: int, rank: int, world: int) -> Iterator[Tensor]:
     """Graph numbers of this process's share of each batch, shuffled by torch's generator.
 
-    With several processes a last batch of fewer graphs than processes is left out.
+    With several processes a last batch of fewer graphs than processes joins the batch before it.
     """
     order = torch.randperm(graphs.shape[0])
-    for batch in graphs[order.to(graphs.device)].split(batch_size):
+    batches = list(graphs[order.to(graphs.device)].split(batch_size))
+    if len(batches) > 1 and batches[-1].shape[0] < world:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    for batch in batches:
         if batch.shape[0] >= world:
             yield batch[rank::world]
 
@@ -31,9 +34,14 @@ def evaluation_batches(graphs: Tensor, batch_size: int, rank: int, world: int) -
 
 
 def check_sampling(data: PackedDataset, recipe: Recipe, processes: int) -> None:
-    """Refuse samples of a large graph that no step could be drawn from."""
+    """Refuse batches too small to share, and samples of a large graph that no step could be drawn from."""
     sampling = recipe.training.sampling
     if sampling.kind == "none":
+        size = recipe.training.batch_size
+        require(
+            size >= processes,
+            f"training.batch_size is {size} for {processes} processes, which share it: give at least {processes}.",
+        )
         return
     require(
         data.node_targets,

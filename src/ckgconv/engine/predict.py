@@ -1,13 +1,13 @@
 """Predictions for new molecules: one row per SMILES, in order; an invalid one has a reason instead of a prediction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from ckgconv.checks import InputError
-from ckgconv.data.molecules import ATOM_SIZES, Featuriser
+from ckgconv.data.molecules import ATOM_SIZES, Featuriser, Molecule
 from ckgconv.data.tables import pack_molecules, read_molecules
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.run import Run
@@ -15,6 +15,8 @@ from ckgconv.ops.precision import exact_products
 from ckgconv.tasks.losses import LOSSES
 
 ZINC_TYPES = (21,)
+# Of a batch; that of a few large molecules would not fit into memory otherwise.
+MOST_PAIRS = 2**20
 
 
 @dataclass(frozen=True)
@@ -31,14 +33,12 @@ def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] 
 
     `tick` is called with the number of rows done since the last call.
     """
-    molecules, reasons = read_molecules(smiles, featuriser_of(run))
+    molecules, reasons = read_molecules(smiles, featuriser_of(run), run.recipe.data.most_atoms)
     rows = [row for row, each in enumerate(molecules) if each is not None and _known_types(run, each.x, reasons, row)]
     values: list[list[float] | None] = [None] * len(smiles)
     embeddings: list[list[float] | None] = [None] * len(smiles)
     tick(len(smiles) - len(rows))
-    size = run.recipe.training.batch_size
-    for start in range(0, len(rows), size):
-        chosen = rows[start : start + size]
+    for chosen in batches_of(rows, molecules, run.recipe.training.batch_size):
         packed = pack_molecules([each for row in chosen if (each := molecules[row]) is not None])
         packed = packed.to(run.learner.fabric.device)
         batch = packed.batch(torch.arange(len(chosen), device=run.learner.fabric.device))
@@ -47,6 +47,22 @@ def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] 
             values[row], embeddings[row] = value.tolist(), embedding.tolist()
         tick(len(chosen))
     return Predictions(values, embeddings, reasons)
+
+
+def batches_of(rows: Sequence[int], molecules: Sequence[Molecule | None], size: int) -> Iterator[list[int]]:
+    """Rows in batches of at most `size` molecules and `MOST_PAIRS` pairs of atoms; a larger molecule is one alone."""
+    batch: list[int] = []
+    pairs = 0
+    for row in rows:
+        molecule = molecules[row]
+        own = 0 if molecule is None else len(molecule.x) ** 2
+        if batch and (len(batch) == size or pairs + own > MOST_PAIRS):
+            yield batch
+            batch, pairs = [], 0
+        batch.append(row)
+        pairs += own
+    if batch:
+        yield batch
 
 
 def featuriser_of(run: Run) -> Featuriser:

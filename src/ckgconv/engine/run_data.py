@@ -2,6 +2,7 @@
 can be trained on; in a saved run, to be the one that was trained on.
 """
 
+import math
 from pathlib import Path
 
 import torch
@@ -9,12 +10,14 @@ import torch
 from ckgconv.checks import InputError, require
 from ckgconv.data import CATALOGUE, PackedDataset, data_folder, find, load
 from ckgconv.data.folds import folded
+from ckgconv.data.packed import widened
 from ckgconv.data.tables import read_table
 from ckgconv.engine.batches import check_sampling
 from ckgconv.engine.data_identity import DataIdentity, identity_of
 from ckgconv.engine.watcher import Watcher
 from ckgconv.recipe import Recipe
 from ckgconv.tasks.losses import LOSSES
+from ckgconv.tasks.metrics import Score
 
 # A data set, or the folder in which the packed file of the recipe's own is looked for; None: the default folder.
 GivenData = PackedDataset | Path | str | None
@@ -87,6 +90,7 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     for split in ("train", "val"):
         require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
     check_targets(data, recipe)
+    check_defined(data, recipe)
     check_sampling(data, recipe, processes)
     require(
         recipe.training.sampling.kind != "none" or len(data.train) >= processes,
@@ -123,6 +127,24 @@ def check_targets(data: PackedDataset, recipe: Recipe) -> None:
             wrong, remedy = known & y.isinf(), "values are finite, NaN where unknown"
     if bool(wrong.any()):
         require(False, f"{name} contains {y[wrong][0].item()}, but {remedy}.")
+
+
+def check_defined(data: PackedDataset, recipe: Recipe) -> None:
+    """Refuse targets of which none is known, and validation targets by which no epoch could be chosen."""
+    name, outputs = f"The data set {recipe.data.name!r}", recipe.model.head.outputs
+    assert data.y is not None
+    y = widened(data.y)[data.target_rows("train")]
+    known = y.isfinite() if LOSSES[recipe.training.loss].targets == "values" else y >= 0
+    require(bool(known.any()), f"{name} has no known target in split 'train': give at least one.")
+    rows = data.target_rows("val")
+    judge = Score(recipe.training.metric, outputs, data.y.device)
+    judge.collector.sync_on_compute = False  # every process has all rows
+    judge.update(torch.zeros(len(rows), outputs, device=data.y.device), widened(data.y)[rows])
+    require(
+        not math.isnan(judge.compute()),
+        f"{name} has targets in split 'val' that do not define the metric {recipe.training.metric!r}: they are "
+        f"unknown, or all of one class or value. Choose another metric or split.",
+    )
 
 
 def no_data() -> PackedDataset:

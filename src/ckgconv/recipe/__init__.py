@@ -23,6 +23,7 @@ class DataRecipe:
     limit: int | None = None  # use only this many graphs of each split, the first ones; None: all
     smiles: str = "smiles"  # CSV: column of the molecules
     targets: tuple[str, ...] = ()  # CSV: columns of the targets
+    most_atoms: Count = 1000  # CSV: larger molecules are left out, each with the reason
     split: Literal["official", "random", "scaffold"] = "official"  # of a CSV: random or scaffold
     split_seed: int = 0  # seed of the random split of a CSV, and of folds
     split_number: Annotated[int, AtLeast(0)] = 0  # which split, of nodes that were split several times

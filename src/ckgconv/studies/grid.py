@@ -36,7 +36,7 @@ SEEDS = (0, 1, 2, 3)
 ATTRIBUTES: list[tuple[str, object]] = [("normalise", "none"), ("dropout", 0.0)]
 LATER: dict[str, list[tuple[str, object]]] = {
     "": [("given", ())],
-    "data": [("split_number", 0), ("folds", None), ("fold", 0)],
+    "data": [("split_number", 0), ("folds", None), ("fold", 0), ("most_atoms", 1000)],
     "model": [
         ("kind", "ckgcn"),
         ("flow", "source_to_target"),

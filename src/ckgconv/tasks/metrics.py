@@ -3,10 +3,12 @@
     mae                 mean |ŷ - y| over known targets
     accuracy            share of rows whose class is predicted correctly
     sbm_accuracy        mean of the recalls of the classes, not plain accuracy
-    average_precision   unweighted mean over the labels
-    auroc               unweighted mean over the labels
+    average_precision   unweighted mean over the labels (`ranking`)
+    auroc               unweighted mean over the labels (`ranking`)
     rmse                √ mean (ŷ - y)² over known targets
     r2                  share of the variance explained, mean over the outputs
+
+A metric that the known targets do not define is NaN, never a number that looks like a score.
 
 Legend: M rows, T outputs.
 """
@@ -18,17 +20,11 @@ import torch
 from torch import Tensor
 from torchmetrics import MeanAbsoluteError
 from torchmetrics import Metric as Collector
-from torchmetrics.classification import (
-    BinaryAUROC,
-    BinaryAveragePrecision,
-    MulticlassAccuracy,
-    MulticlassRecall,
-    MultilabelAUROC,
-    MultilabelAveragePrecision,
-)
+from torchmetrics.classification import MulticlassAccuracy, MulticlassRecall
 
 from ckgconv.registry import Registry
 from ckgconv.tasks.r2 import R2_SCORE
+from ckgconv.tasks.ranking import AUROC, AVERAGE_PRECISION
 from ckgconv.tasks.rmse import RMSE
 from ckgconv.tasks.task import IGNORED, Metric
 
@@ -70,32 +66,40 @@ def _named(metric: Metric | str) -> Metric:
     return METRICS[metric] if isinstance(metric, str) else metric
 
 
+class Accuracy(MulticlassAccuracy):
+    """NaN where no row counts; torchmetrics says 0."""
+
+    def compute(self) -> Tensor:
+        return _defined(self, super().compute())
+
+
+class Recall(MulticlassRecall):
+    """NaN where no row counts; torchmetrics says 0."""
+
+    def compute(self) -> Tensor:
+        return _defined(self, super().compute())
+
+
+def _defined(metric: Accuracy | Recall, value: Tensor) -> Tensor:
+    assert isinstance(metric.tp, Tensor)
+    assert isinstance(metric.fn, Tensor)
+    return value if bool((metric.tp + metric.fn > 0).any()) else torch.full_like(value, torch.nan)
+
+
 def _accuracy(outputs: int) -> Collector:
-    return MulticlassAccuracy(max(outputs, 2), average="micro", ignore_index=IGNORED)
+    return Accuracy(max(outputs, 2), average="micro", ignore_index=IGNORED)
 
 
 def _mean_recall(outputs: int) -> Collector:
-    return MulticlassRecall(max(outputs, 2), average="macro", ignore_index=IGNORED)
-
-
-def _average_precision(outputs: int) -> Collector:
-    if outputs == 1:
-        return BinaryAveragePrecision(ignore_index=IGNORED)
-    return MultilabelAveragePrecision(outputs, average="macro", ignore_index=IGNORED)
-
-
-def _auroc(outputs: int) -> Collector:
-    if outputs == 1:
-        return BinaryAUROC(ignore_index=IGNORED)
-    return MultilabelAUROC(outputs, average="macro", ignore_index=IGNORED)
+    return Recall(max(outputs, 2), average="macro", ignore_index=IGNORED)
 
 
 OURS = {
     "mae": Metric(lambda outputs: MeanAbsoluteError(), "values", higher_is_better=False),
     "accuracy": Metric(_accuracy, "classes", higher_is_better=True),
     "sbm_accuracy": Metric(_mean_recall, "classes", higher_is_better=True),
-    "average_precision": Metric(_average_precision, "labels", higher_is_better=True),
-    "auroc": Metric(_auroc, "labels", higher_is_better=True),
+    "average_precision": AVERAGE_PRECISION,
+    "auroc": AUROC,
     "rmse": RMSE,
     "r2": R2_SCORE,
 }
