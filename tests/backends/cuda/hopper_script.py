@@ -7,6 +7,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from ckgconv.backends.cuda.adamw import launch as adamw
+from ckgconv.backends.cuda.block_pass import feed_forward, gine_kernels
+from ckgconv.backends.cuda.block_pass import gradients as block_gradients
 from ckgconv.backends.cuda.head import launch as pyramid
 from ckgconv.backends.cuda.node_pass import aggregate, backward_kernels, forward_kernels, gradients
 from ckgconv.backends.cuda.pairs_pass.backward import INPUT_ROWS
@@ -57,6 +59,8 @@ TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
 STAGES = dict.fromkeys(("x", "y", "residual"), "*fp16") | dict.fromkeys(("g", "gx", "carry"), "*bf16")
 PSI = {"psi": "*bf16", "gpsi": "*bf16"}
 EIGHT = {"num_warps": 8, "num_stages": 1}
+BLOCKS = {**COMMON, "D": WIDTH, "BLOCK_N": 16, "CHUNK": 4, "NORM": True, "ACTIVE": True, "V_PARTS": 64}
+BLOCKS |= {"H": 2 * WIDTH, "BLOCK_H": 64, "HIDDEN": 256, "TWO": True}
 CASES = {
     "forward stage": (forward_stage, FORWARD, EIGHT, {}),
     "forward stage, bf16": (forward_stage, FORWARD, {"num_warps": 8, "num_stages": 2, "maxnreg": 128}, STAGES),
@@ -100,6 +104,17 @@ CASES = {
     "matrices": (
         gradients.matrix_gradients,
         {**MATRIX, "D": WIDTH, "H": 2 * WIDTH, "PITCH": WIDTH, "SQUARE": 4, "OBLONG": 6},
+        {"num_warps": 4, "num_stages": 1},
+        {},
+    ),
+    "block ffn": (feed_forward.forward_ffn, BLOCKS, EIGHT, {}),
+    "block ffn backward": (feed_forward.backward_ffn, BLOCKS, EIGHT, {}),
+    "gine": (gine_kernels.forward_gine, BLOCKS, EIGHT, {}),
+    "gine backward": (gine_kernels.backward_gine, BLOCKS, EIGHT, {}),
+    "gine messages backward": (gine_kernels.backward_rectified, BLOCKS, EIGHT, {}),
+    "block matrices": (
+        block_gradients.products,
+        {**MATRIX, "A": 2 * WIDTH, "B": WIDTH},
         {"num_warps": 4, "num_stages": 1},
         {},
     ),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ckgconv.backends.stages import has_batch_norms
-from ckgconv.graphs import Pairs
+from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.ckgcn import CKGCN
@@ -27,9 +27,9 @@ from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.dispatch import fits
 
 Reason = str | None
-# Minesweeper, 10,000 nodes, `ckgconv study nodes --data minesweeper` at 63d96dd: captured on an H200 the network reached a
-# validation AUROC of 0.88, on a CPU 0.95. In Triton's interpreter the pass equals plain torch at that size, so the cause
-# is not known.
+# Minesweeper, 10,000 nodes, `ckgconv study nodes --data minesweeper` at 63d96dd: captured on an H200 the network
+# reached a validation AUROC of 0.88, on a CPU 0.95. In Triton's interpreter the pass equals plain torch at that size, so
+# the cause is not known.
 MOST_NODES = 4096
 WIDEST_ATTENTION = 64
 HIGHEST_SCORE = 40.0  # e⁴⁰ ten thousand times over is still a float32
@@ -125,6 +125,22 @@ def attention_reason(model: GRIT, pairs: Pairs, degree: Tensor) -> Reason:
     if pairs.filled is None and pairs.row_weight is not None:
         return "Pairs count with weights of their own."
     return _attention_reason_of(model) or _tensor_reason(degree, pairs.num_pairs, model.recipe.width)
+
+
+def message_blocks_reason(model: MessagePassing, batch: GraphBatch) -> Reason:
+    """Why the blocks of message passing do not run as one pass."""
+    recipe, nodes = model.recipe, batch.degree.shape[0]
+    if not model.training or not all(block.training for block in model.blocks):
+        return "The blocks are in evaluation mode."
+    if recipe.layer != "gine" or recipe.attention_heads or not recipe.ffn or not recipe.residual:
+        return "The blocks are not those of GINE with residual sums and feed-forward networks."
+    if recipe.norm != "batch" or recipe.activation != "relu":
+        return "The blocks have other norms than batch norms, or another activation than ReLU."
+    if batch.node_weight is not None and batch.node_filled is None:
+        return "Some nodes send only, and count in no statistics."
+    if not 0 < nodes <= MOST_NODES:
+        return f"{nodes:,} nodes are trained at once, and the block pass has tiles for {MOST_NODES:,}."
+    return _tensor_reason(batch.degree, max(nodes, batch.edge_row.shape[0]), recipe.width)
 
 
 def reads_fixed_walks(stem: PairStem) -> bool:
