@@ -18,11 +18,17 @@ from ckgconv.ops import dispatch
 
 pytestmark = needs_triton
 SEED = 77
+SIZES = (9, 1, 14)  # two tiles of nodes
+ATTENTION = {"attention_heads": 2, "encoding_channels": 4}
 CASES = [
-    ("zinc-gine-plus", {"width": 12}),
-    ("zinc-gine-plus", {"width": 72, "dropout": 0.3}),
-    ("zinc-gine-plus", {"width": 16, "blocks": 1, "dropout": 0.2}),
+    ("zinc-gine-plus", {"width": 12}, SIZES),
+    ("zinc-gine-plus", {"width": 72, "blocks": 1, "dropout": 0.3}, (3, 1, 5)),
+    ("zinc-gps", {"width": 12, **ATTENTION, "attention_dropout": 0.0}, (35, 1, 2)),  # two tiles of one graph
+    ("zinc-gps", {"width": 20, **ATTENTION, "dropout": 0.3}, SIZES),
+    ("zinc-gatedgcn-plus", {"width": 12}, SIZES),
+    ("zinc-gatedgcn-plus", {"width": 20, "blocks": 3, "dropout": 0.3}, SIZES),
 ]
+PADDED = [(name, changed) for name, changed, _ in CASES[:5:2]]
 
 
 @pytest.fixture(autouse=True)
@@ -68,10 +74,17 @@ def with_masks(monkeypatch):
     monkeypatch.setattr("ckgconv.backends.cuda.message_passing.draw_seeds", lambda *_: seeds)
 
 
-@pytest.mark.parametrize(("name", "changed"), CASES)
-def test_the_pass_computes_what_the_module_does(name, changed, monkeypatch):
+def by_receiver(data):
+    """The same edges in the order of the pass, in which it counts the entries of a mask."""
+    order = torch.sort(data.edge_index[1], stable=True)[1]
+    data.edge_index, data.edge_attr = data.edge_index[:, order], data.edge_attr[order]
+    return data
+
+
+@pytest.mark.parametrize(("name", "changed", "sizes"), CASES)
+def test_the_pass_computes_what_the_module_does(name, changed, sizes, monkeypatch):
     with_masks(monkeypatch)
-    model, data = drawn(name, changed), molecules(6, 1, 9)
+    model, data = drawn(name, changed), by_receiver(molecules(*sizes))
     fused = accelerate(copy.deepcopy(model).float(), DEVICE)
     assert message_blocks_reason(fused, fused.prepare(data.clone().to(DEVICE))) is None
     expected, found = stepped(model, data), stepped(fused, data.clone().to(DEVICE))
@@ -82,7 +95,7 @@ def test_the_pass_computes_what_the_module_does(name, changed, monkeypatch):
             assert relative(found[part], value) < 1e-4, part
 
 
-@pytest.mark.parametrize(("name", "changed"), CASES[:1])
+@pytest.mark.parametrize(("name", "changed"), PADDED)
 def test_padding_changes_nothing(name, changed):
     model = drawn(name, changed).float()
     batches = padded_and_plain(model, torch.tensor([2, 0, 3]))

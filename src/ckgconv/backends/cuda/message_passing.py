@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ckgconv.backends.cuda.block_pass import gine
+from ckgconv.backends.cuda.block_pass import gated, gine, gps
 from ckgconv.backends.cuda.block_pass.options import Settings, links_of
 from ckgconv.backends.cuda.ckgcn import sorted_by_sender
 from ckgconv.backends.cuda.message_pass import launch
@@ -21,7 +21,7 @@ from ckgconv.backends.cuda.supports import message_blocks_reason
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.gated_gcn import EPSILON, GatedGCNLayer
 from ckgconv.nn.message_layers import GCNEdgesLayer, GINELayer
-from ckgconv.nn.message_passing import MessagePassing
+from ckgconv.nn.message_passing import MessagePassing, MessagePassingBlock
 from ckgconv.ops import dispatch
 from ckgconv.ops.launch import draw_seeds, product_precision
 from ckgconv.ops.precision import without_autocast
@@ -63,12 +63,47 @@ def fused_blocks(model: MessagePassing, h: Tensor, batch: GraphBatch) -> Tensor:
     if model.edge_encoder is not None:
         features = None if batch.edge_features is None else batch.edge_features[order]
         edges = model.edge_encoder(features, order.shape[0])
-    norms: list[Any] = [norm for block in model.blocks for norm in (block.sum_norm, block.ffn_norm)]
-    running, first = [norm.running for norm in norms], norms[0]
+    running = [[norm.running for norm in norms_of(block)] for block in model.blocks]
+    first: Any = model.blocks[0].ffn_norm
     settings = Settings(running, first.momentum, first.epsilon, model.recipe.dropout, product_precision())
     filled = torch.full((1,), h.shape[0], device=h.device) if batch.node_filled is None else batch.node_filled
-    seed = draw_seeds(h.device, 1)[0] if model.recipe.dropout else filled
-    return gine.gine_blocks(h, edges, links, [gine_fields(each) for each in model.blocks], settings, filled, seed)
+    seed = draw_seeds(h.device, 1)[0] if model.recipe.dropout or model.recipe.attention_dropout else filled
+    if model.recipe.layer == "gatedgcn":
+        gates = [gated_fields(each) for each in model.blocks]
+        return gated.gated_blocks(h, edges, links, gates, settings, filled, seed)
+    if model.blocks[0].attention is None:
+        return gine.gine_blocks(h, edges, links, [gine_fields(each) for each in model.blocks], settings, filled, seed)
+    attention = gps.Attention(
+        batch.node_ptr, batch.pairs.rowptr, model.recipe.attention_heads, model.recipe.attention_dropout
+    )
+    fields = [gps_fields(each) for each in model.blocks]
+    return gps.gps_blocks(h, edges, links, fields, settings, attention, filled, seed)
+
+
+def norms_of(block: MessagePassingBlock) -> list[Any]:
+    """In the order in which the pass counts them."""
+    norms = [block.sum_norm, block.ffn_norm, block.attention_norm, block.layer_norm]
+    norms.append(block.layer.edge_norm if isinstance(block.layer, GatedGCNLayer) else None)
+    return [norm for norm in norms if norm is not None]
+
+
+def gated_fields(block: Any) -> gated.Block:
+    """Parameters of a block."""
+    layer, (wide, narrow) = block.layer, block.ffn
+    linears = (layer.own, layer.message, layer.edge, layer.sender, layer.receiver)
+    norms = (layer.edge_norm, block.layer_norm, block.sum_norm)
+    fields = [field for linear in linears for field in (linear.weight, linear.bias)]
+    fields += [field for norm in norms for field in (norm.scale, norm.shift)]
+    fields += [wide.weight, wide.bias, narrow.weight, narrow.bias, block.ffn_norm.scale, block.ffn_norm.shift]
+    return gated.Block(*fields)
+
+
+def gps_fields(block: Any) -> gps.Block:
+    """Parameters of a block."""
+    project, output, norm = block.attention.project, block.attention.output, block.attention_norm
+    return gps.Block(
+        *gine_fields(block), project.weight, project.bias, output.weight, output.bias, norm.scale, norm.shift
+    )
 
 
 def gine_fields(block: Any) -> gine.Block:

@@ -39,19 +39,18 @@ def normed(
 
 
 @triton.jit
-def write_tile_moments(parts, values, real, inside, columns, splits, D: tl.constexpr):
-    """The part of the moments of a tile of nodes that belongs to this program."""
+def write_tile_moments(parts, part, values, real, inside, columns, splits, D: tl.constexpr):
+    """The moments of a tile as that part of `splits`."""
     total, mean, squares = tile_moments(tl.where(inside, values, 0.0), real.to(tl.float32))
-    write_parts(parts + tl.program_id(0) * D, splits * D, D, columns, total, mean, squares)
+    write_parts(parts + part * D, splits * D, D, columns, total, mean, squares)
 
 
 @triton.jit
-def write_norm_sums(sums, part_stride, pull, v, moments, target, inside, columns, epsilon, D: tl.constexpr):
-    """The part of Σg and Σ g v̂ of a tile, whose gradient `pull` is zero in padding."""
+def write_norm_sums(sums, part, stride, pull, v, moments, target, inside, columns, epsilon, D: tl.constexpr):
+    """That part of Σg and Σ g v̂, of a tile whose gradient `pull` is zero in padding."""
     _, mean, variance = read_moments(moments, D, D, columns)
     standard = (tl.load(v + target, mask=inside, other=0.0) - mean[None, :]) / tl.sqrt(variance + epsilon)[None, :]
-    part = sums + tl.program_id(0) * part_stride
-    write_two_sums(part, D, columns, tl.sum(pull, axis=0), tl.sum(pull * standard, axis=0))
+    write_two_sums(sums + part * stride, D, columns, tl.sum(pull, axis=0), tl.sum(pull * standard, axis=0))
 
 
 @triton.jit
@@ -93,7 +92,7 @@ def forward_ffn(
         out = dropped(out, tl.load(seed) + draw + 1, node, level, factor, BLOCK_N, BLOCK_D)
     out += u
     tl.store(v + target, out, mask=inside)
-    write_tile_moments(v_parts, out, real, inside, columns, splits, D)
+    write_tile_moments(v_parts, tl.program_id(0), out, real, inside, columns, splits, D)
 
 
 @triton.jit
@@ -129,6 +128,7 @@ def backward_ffn(
         passed = tl.dot(back, matrix_in, passed, input_precision=PRECISION)
     tl.store(gu + target, passed, mask=inside)
     passed = tl.where(inside, passed, 0.0)
-    write_norm_sums(t_sums, part_stride, passed, t, t_moments, target, inside, columns, epsilon, D)
+    part = tl.program_id(0)
+    write_norm_sums(t_sums, part, part_stride, passed, t, t_moments, target, inside, columns, epsilon, D)
     if TWO:
-        write_norm_sums(s_sums, part_stride, passed, s, s_moments, target, inside, columns, epsilon, D)
+        write_norm_sums(s_sums, part, part_stride, passed, s, s_moments, target, inside, columns, epsilon, D)

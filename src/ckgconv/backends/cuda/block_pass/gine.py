@@ -10,14 +10,14 @@ Legend: L blocks, N nodes, E edges, D width, H hidden width, S parts (programs).
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.block_pass.feed_forward import backward_ffn, forward_ffn
 from ckgconv.backends.cuda.block_pass.gine_kernels import backward_gine, backward_rectified, forward_gine
-from ckgconv.backends.cuda.block_pass.gradients import Factors, matrix_gradients
+from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices, matrix_gradients
 from ckgconv.backends.cuda.block_pass.options import CHUNK, Links, Settings, Sizes, dropout_arguments
 from ckgconv.backends.cuda.node_pass.backward_kernels import norm_sums
 from ckgconv.backends.cuda.node_pass.norm import apply_norm
@@ -26,8 +26,7 @@ from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.launch import block as tile_of
 from ckgconv.ops.reductions import summed
 
-DRAWS = 3  # masks of a block: of the layer, of hidden values, of the feed-forward network
-NO_NORM = (None,) * 7  # of the attention that GPS has next to the layer
+NO_ATTENTION = (None,) * 7
 
 
 class Block(NamedTuple):
@@ -53,7 +52,7 @@ class Kept(NamedTuple):
 
     narrow: Tensor  # [6, L, N, D] s, a, m, t, u, v
     hidden: Tensor  # [L, N, H] d
-    moments: Tensor  # [L, 2, 3, D] of t and v
+    moments: Tensor  # [L, 2, 3, D] of t and v, and of w where attention runs next to the layer
 
 
 def gine_blocks(
@@ -92,18 +91,22 @@ class GINEBlocks(torch.autograd.Function):
 class Direction:
     """One direction of the pass: its operands and sizes."""
 
+    fields: ClassVar[Any] = Block
+    norms: ClassVar[int] = 2  # of a block
+    draws: ClassVar[int] = 3  # masks of a block: of the layer first, of hidden values and of the output last
+
     def __init__(
         self, x: Tensor, edges: Tensor, settings: Settings, filled: Tensor, seed: Tensor, rest: Sequence[Tensor]
     ) -> None:
         self.x, self.edges, self.settings, self.filled, self.seed = x, edges, settings, filled, seed
-        count, fields = len(Links._fields), len(Block._fields)
+        count, width = len(Links._fields), len(self.fields._fields)
         self.links = Links(*rest[:count])
-        self.blocks = [Block(*rest[start : start + fields]) for start in range(count, len(rest), fields)]
+        self.blocks = [self.fields(*rest[start : start + width]) for start in range(count, len(rest), width)]
         self.sizes = Sizes(x, self.blocks[0].weight_in.shape[0], settings)
 
     def masks(self, number: int, which: int) -> dict[str, Any]:
-        """Arguments of the dropout of a block: its layer, its hidden values."""
-        drawn = dropout_arguments(self.settings.dropout, DRAWS * number + which)
+        """Arguments of the dropout of that number in a block."""
+        drawn = dropout_arguments(self.settings.dropout, self.draws * number + which)
         return {"filled": self.filled, "seed": self.seed, **drawn}
 
 
@@ -112,11 +115,11 @@ class Forward(Direction):
 
     def run(self) -> tuple[Tensor, Kept]:
         sizes, layers = self.sizes, len(self.blocks)
-        self.parts = sizes.empty(2, 3, sizes.splits, sizes.width)  # of the moments of t and of v
+        self.parts = sizes.empty(self.norms, 3, sizes.splits, sizes.width)  # of the moments of t and of v
         self.kept = Kept(
             sizes.empty(6, layers, sizes.nodes, sizes.width),
             sizes.empty(layers, sizes.nodes, sizes.hidden),
-            sizes.empty(layers, 2, 3, sizes.width),
+            sizes.empty(layers, self.norms, 3, sizes.width),
         )
         source = self.x
         for number in range(layers):
@@ -126,32 +129,34 @@ class Forward(Direction):
         return self._last_norm(source), self.kept
 
     def _norm(self, number: int, which: int) -> tuple[Tensor, ...]:
-        """Parts, moments and running statistics of the first or second norm of a block."""
-        return (self.parts[which], self.kept.moments[number, which], *self.settings.running[2 * number + which])
+        """Parts, moments and running statistics of a norm of a block."""
+        return (self.parts[which], self.kept.moments[number, which], *self.settings.running[number][which])
 
     def _before(self, number: int) -> tuple[Tensor, ...]:
         """The norm that ends the previous block."""
         previous = max(number - 1, 0)
         return (*self._norm(previous, 1), self.blocks[previous].scale_out, self.blocks[previous].shift_out)
 
-    def _layer(self, number: int, source: Tensor) -> None:
+    def _layer(self, number: int, source: Tensor, attention: Sequence[Any] = NO_ATTENTION[:4]) -> None:
+        """`attention`: its projection and bias, and the tensors that keep what is projected and x."""
         each, sizes, links = self.blocks[number], self.sizes, self.links
         s, a, m, t, *_ = self.kept.narrow[:, number]
         forward_gine[(sizes.splits,)](
             source, *self._before(number), self.settings.momentum, self.edges, links.pointer, links.sender, each.share,
             each.weight1, each.bias1, each.weight2, each.bias2, s, a, m, t, self.parts[0],
-            **self.masks(number, 0), **sizes.tile, **sizes.norms, NORM=number > 0,
-            ACTIVE=True, CHUNK=CHUNK, PRECISION=self.settings.precision,
+            *attention, **self.masks(number, 0), **sizes.tile, **sizes.norms, NORM=number > 0,
+            ACTIVE=self.norms == 2, CHUNK=CHUNK, PRECISION=self.settings.precision,
         )  # fmt: skip
 
-    def _feed_forward(self, number: int) -> None:
+    def _feed_forward(self, number: int, attention: Sequence[Any] = NO_ATTENTION) -> None:
+        """`attention`: w and its norm."""
         each, sizes = self.blocks[number], self.sizes
         *_, t, u, v = self.kept.narrow[:, number]
         forward_ffn[(sizes.splits,)](
-            t, *self._norm(number, 0), each.scale, each.shift, *NO_NORM, self.settings.momentum, each.weight_in,
+            t, *self._norm(number, 0), each.scale, each.shift, *attention, self.settings.momentum, each.weight_in,
             each.bias_in, each.weight_out, each.bias_out, u, self.kept.hidden[number], v, self.parts[1],
-            **self.masks(number, 1), **sizes.tile, **sizes.ffn, **sizes.norms,
-            TWO=False, HIDDEN=tile_of(sizes.hidden),
+            **self.masks(number, self.draws - 2), **sizes.tile, **sizes.ffn, **sizes.norms,
+            TWO=attention[0] is not None, HIDDEN=tile_of(sizes.hidden),
         )  # fmt: skip
 
     def _last_norm(self, v: Tensor) -> Tensor:
@@ -173,8 +178,8 @@ class Backward(Direction):
         """∂x, ∂e and the gradients of the fields of every block."""
         sizes, layers = self.sizes, len(self.blocks)
         self.kept = kept
-        # Σg and Σ g t̂ of the first norm, then of the second.
-        self.sums = sizes.empty(sizes.splits, layers, 4, sizes.width)
+        # Σg and Σ g t̂ of the first norm, then of the others.
+        self.sums = sizes.empty(sizes.splits, layers, 2 * self.norms, sizes.width)
         self.narrow = sizes.empty(3, layers, sizes.nodes, sizes.width)  # ∂z, ∂m, ∂o
         self.hidden = sizes.empty(layers, sizes.nodes, sizes.hidden)  # ∂n
         self.gx, self.gu, self.residual, self.gs = sizes.empty(4, sizes.nodes, sizes.width)
@@ -192,57 +197,67 @@ class Backward(Direction):
             incoming = self.gx
         return self.gx, self.ge, self._fields()
 
-    def _feed_forward(self, number: int, incoming: Tensor) -> None:
+    def _feed_forward(self, number: int, incoming: Tensor, attention: Sequence[Any] = NO_ATTENTION[:3]) -> None:
+        """`attention`: w, its moments and sums."""
         each, sizes, moments = self.blocks[number], self.sizes, self.kept.moments[number]
         *_, t, _, v = self.kept.narrow[:, number]
         backward_ffn[(sizes.splits,)](
             incoming, v, moments[1], each.scale_out, self.sums[0, number, 2], self.sums.stride(0), sizes.splits,
             self.kept.hidden[number], each.weight_in, each.weight_out, self.narrow[2, number], self.hidden[number],
-            self.gu, t, moments[0], self.sums[0, number, 0], None, None, None, **self.masks(number, 1), **self.common,
-            **sizes.ffn, TWO=False, V_PARTS=sizes.parts,
+            self.gu, t, moments[0], self.sums[0, number, 0], *attention, **self.masks(number, self.draws - 2),
+            **self.common, **sizes.ffn, TWO=attention[0] is not None, V_PARTS=sizes.parts,
         )  # fmt: skip
 
-    def _layer(self, number: int) -> None:
+    def _layer(self, number: int, attention: Sequence[Any] = NO_ATTENTION) -> None:
+        """`attention`: w, its moments, scale and sums, the output's matrix, tensors for the gradients of w and y."""
         each, sizes = self.blocks[number], self.sizes
         _, a, m, t, *_ = self.kept.narrow[:, number]
         backward_gine[(sizes.splits,)](
             self.gu, t, self.kept.moments[number, 0], each.scale, self.sums[0, number, 0], self.sums.stride(0),
             sizes.splits, m, a, each.weight1, each.weight2, self.residual, self.narrow[1, number],
-            self.narrow[0, number], self.gs, **self.masks(number, 0), **sizes.tile, ACTIVE=True,
+            self.narrow[0, number], self.gs, *attention, **self.masks(number, 0), **sizes.tile, ACTIVE=self.norms == 2,
             PARTS=sizes.parts, PRECISION=self.settings.precision,
         )  # fmt: skip
 
-    def _messages(self, number: int) -> None:
+    def _messages(self, number: int, attention: Sequence[Any] = NO_ATTENTION[:2]) -> None:
+        """`attention`: its projection and the gradients of what was projected."""
         sizes, links, before = self.sizes, self.links, max(number - 1, 0)
         previous = self.blocks[before]
         backward_rectified[(sizes.splits,)](
             self.gs, self.residual, self.blocks[number].share, self.edges, self.ge, links.sender_ptr,
             links.sender_rows, links.sender_receiver, self.kept.narrow[5, before] if number else self.x,
             self.kept.moments[before, 1], previous.scale_out, previous.shift_out, self.sums[0, before, 2],
-            gx=self.gx, filled=self.filled, N=sizes.nodes, NORM=number > 0, CHUNK=CHUNK, **self.common,
+            self.sums.stride(0), *attention, self.gx, filled=self.filled, N=sizes.nodes, NORM=number > 0, CHUNK=CHUNK,
+            PRECISION=self.settings.precision, **sizes.tile,
         )  # fmt: skip
+
+    def _factors(self) -> list[Factors]:
+        """Of the gradients of the MLP's matrices, which have one shape, and of both of the feed-forward network."""
+        u, filled = self.kept.narrow[4], self.filled
+        both = torch.Size((2 * len(self.blocks), *u.shape[1:]))
+        return [
+            Factors(self.narrow[:2].view(both), self.kept.narrow[:2].view(both), filled),
+            Factors(self.hidden, u, filled),
+            Factors(self.narrow[2], self.kept.hidden, filled),
+        ]
 
     def _fields(self) -> list[Tensor | None]:
         """Gradients in the order of the fields of each block."""
-        layers, u = len(self.blocks), self.kept.narrow[4]
-        both = torch.Size((2 * layers, *u.shape[1:]))
-        square, inner, outer = matrix_gradients(
-            [
-                # The two matrices of the MLP have one shape.
-                Factors(self.narrow[:2].view(both), self.kept.narrow[:2].view(both), self.filled),
-                Factors(self.hidden, u, self.filled),
-                Factors(self.narrow[2], self.kept.hidden, self.filled),
-            ],
-            self.settings.precision,
-        )
+        matrices = matrix_gradients(self._factors(), self.settings.precision)
         sums = summed(self.sums)
         gradients: list[Tensor | None] = []
         for number, each in enumerate(self.blocks):
-            shift, scale, shift_out, scale_out = sums[number].unbind(0)
-            found = [
-                *(square[0][number], square[1][number], square[0][layers + number], square[1][layers + number]),
-                *(scale, shift, inner[0][number], inner[1][number], outer[0][number], outer[1][number]),
-                *(scale_out, shift_out),
+            found = self._of_block(number, matrices, sums[number])
+            gradients += [
+                None if value is None else value.view_as(field) for value, field in zip(found, each, strict=True)
             ]
-            gradients += [None, *(value.view_as(field) for value, field in zip(found, each[1:], strict=True))]
         return gradients
+
+    def _of_block(self, number: int, matrices: Matrices, sums: Tensor) -> list[Tensor | None]:
+        """Gradients of the fields of a block, from those of all matrices and the sums of its norms."""
+        (weight, bias), (weight_in, bias_in), (weight_out, bias_out), *_ = matrices
+        second = len(self.blocks) + number
+        shift, scale, shift_out, scale_out, *_ = sums.unbind(0)
+        layer = [None, weight[number], bias[number], weight[second], bias[second], scale, shift]
+        feed_forward = [weight_in[number], bias_in[number], weight_out[number], bias_out[number]]
+        return [*layer, *feed_forward, scale_out, shift_out]

@@ -7,7 +7,9 @@
     ∂m = drop(G) ⊙ [m > 0]          ∂z = M₂ᵀ ∂m ⊙ [a > 0]        ∂s = M₁ᵀ ∂z        G gradient at t through its norm
     ∂x_j = G_j + (1 + ε) ∂s_j + Σ_i ∂s_i ⊙ [x_j + e_ij > 0]      ∂e_ij = ∂s_i ⊙ [x_j + e_ij > 0], summed over blocks
 
-A program owns one tile of nodes; edges lie in the order of their receivers.
+A program owns one tile of nodes; edges lie in the order of their receivers. Where attention runs next to the layer, as
+in GPS, the first launch also projects x to queries, keys and values; `forward_output` is w = x + drop(O y + b) of what
+the attention returned, y; and G is the sum of the gradients at t and at w.
 
 Legend: N nodes, E edges, D width, S parts (programs).
 """
@@ -50,10 +52,12 @@ def list_of(pointer, node, real):
 @triton.jit
 def forward_gine(
     v, v_parts, v_moments, v_mean, v_variance, v_scale, v_shift, momentum, edges, pointer, sender, share, weight1,
-    bias1, weight2, bias2, s_kept, a_kept, m_kept, t, t_parts, filled, seed, draw, level, factor, epsilon,
-    D: tl.constexpr, splits, NORM: tl.constexpr, ACTIVE: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
+    bias1, weight2, bias2, s_kept, a_kept, m_kept, t, t_parts, projection, projection_bias, qkv, x_kept, filled, seed,
+    draw, level, factor, epsilon, D: tl.constexpr, splits, NORM: tl.constexpr, ACTIVE: tl.constexpr,
+    DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr,
+    PARTS: tl.constexpr,
 ):  # fmt: skip
+    """t, and queries, keys and values where a `projection` [3 D, D] to them is given."""
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     node, real, target, inside = row_tile(tl.program_id(0) * BLOCK_N, nodes, columns, D, BLOCK_N)
@@ -89,23 +93,60 @@ def forward_gine(
         out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
     out += own
     tl.store(t + target, out, mask=inside)
-    write_tile_moments(t_parts, out, real, inside, columns, splits, D)
+    write_tile_moments(t_parts, tl.program_id(0), out, real, inside, columns, splits, D)
+    if projection is not None:
+        tl.store(x_kept + target, own, mask=inside)
+        for third in tl.static_range(3):
+            out = tl.dot(own, transposed(projection + third * D * D, columns, D), input_precision=PRECISION)
+            out += tl.load(projection_bias + third * D + columns, mask=columns < D, other=0.0)[None, :]
+            tl.store(qkv + node[:, None] * (3 * D) + third * D + columns[None, :], out, mask=inside)
+
+
+@triton.jit
+def forward_output(
+    y, x, weight, bias, w, w_parts, filled, seed, draw, level, factor, epsilon, D: tl.constexpr, splits,
+    DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+):  # fmt: skip
+    """w, and its moments."""
+    nodes = tl.load(filled).to(tl.int32)
+    columns = tl.arange(0, BLOCK_D)
+    node, real, target, inside = row_tile(tl.program_id(0) * BLOCK_N, nodes, columns, D, BLOCK_N)
+    values = tl.load(y + target, mask=inside, other=0.0)
+    out = tl.dot(values, transposed(weight, columns, D), input_precision=PRECISION)
+    out += tl.load(bias + columns, mask=columns < D, other=0.0)[None, :]
+    if DROP:
+        out = dropped(out, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
+    out += tl.load(x + target, mask=inside, other=0.0)
+    tl.store(w + target, out, mask=inside)
+    write_tile_moments(w_parts, tl.program_id(0), out, real, inside, columns, splits, D)
 
 
 @triton.jit
 def backward_gine(
     g, t, t_moments, t_scale, t_sums, part_stride, splits, m_kept, a_kept, weight1, weight2, residual, gradient_m,
-    gradient_z, gs, filled, seed, draw, level, factor, epsilon, D: tl.constexpr, ACTIVE: tl.constexpr,
-    DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
+    gradient_z, gs, w, w_moments, w_scale, w_sums, weight_y, gradient_w, gy, filled, seed, draw, level, factor,
+    epsilon, D: tl.constexpr, ACTIVE: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr, PARTS: tl.constexpr,
 ):  # fmt: skip
-    """G, and the gradients of the MLP."""
+    """G, the gradients of the MLP and, where attention's w is given, those of its output."""
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     node, _, target, inside = row_tile(tl.program_id(0) * BLOCK_N, nodes, columns, D, BLOCK_N)
     pull = through_norm(
         g, t, t_moments, t_scale, t_sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS
     )
-    tl.store(residual + target, pull, mask=inside)
+    passed = pull
+    if w is not None:
+        back = through_norm(
+            g, w, w_moments, w_scale, w_sums, part_stride, target, inside, columns, D, splits, epsilon, PARTS
+        )
+        passed += back
+        if DROP:
+            # Masks of a block: layer, attention weights, attention.
+            back = dropped(back, tl.load(seed) + draw + 2, node, level, factor, BLOCK_N, BLOCK_D)
+        tl.store(gradient_w + target, back, mask=inside)
+        tl.store(gy + target, tl.dot(back, square(weight_y, columns, D), input_precision=PRECISION), mask=inside)
+    tl.store(residual + target, passed, mask=inside)
     if DROP:
         pull = dropped(pull, tl.load(seed) + draw, node, level, factor, BLOCK_N, BLOCK_D)
     if ACTIVE:
@@ -120,10 +161,13 @@ def backward_gine(
 @triton.jit
 def backward_rectified(
     gs, residual, share, edges, ge, sender_ptr, sender_rows, sender_receiver, v, v_moments, v_scale, v_shift, v_sums,
-    part_stride, gx, filled, epsilon, N, D: tl.constexpr, NORM: tl.constexpr, BLOCK_N: tl.constexpr,
-    CHUNK: tl.constexpr, BLOCK_D: tl.constexpr,
+    part_stride, projection, gqkv, gx, filled, epsilon, N, D: tl.constexpr, NORM: tl.constexpr,
+    PRECISION: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
-    """∂x of a tile of senders, its sums behind the norm of v, and ∂e of their edges, which nobody else owns."""
+    """∂x of a tile of senders, its sums behind the norm of v, and ∂e of their edges, which nobody else owns.
+
+    Where a `projection` is given, ∂x includes what comes back through queries, keys and values.
+    """
     nodes = tl.load(filled).to(tl.int32)
     columns = tl.arange(0, BLOCK_D)
     node, real, target, inside = row_tile(tl.program_id(0) * BLOCK_N, nodes, columns, D, BLOCK_N)
@@ -145,8 +189,14 @@ def backward_rectified(
         collected += pulled
     passed = tl.load(residual + target, mask=inside, other=0.0) + tl.sum(collected, axis=1)
     passed += (1.0 + tl.load(share)) * tl.load(gs + target, mask=inside, other=0.0)
+    if projection is not None:
+        for third in tl.static_range(3):
+            pulled = tl.load(gqkv + node[:, None] * (3 * D) + third * D + columns[None, :], mask=inside, other=0.0)
+            matrix = square(projection + third * D * D, columns, D)
+            passed = tl.dot(pulled, matrix, passed, input_precision=PRECISION)
     passed = tl.where(inside, passed, 0.0)
     # Zero in padding: sums over all N rows may follow.
     tl.store(gx + target, passed, mask=(node < N)[:, None] & (columns < D)[None, :])
     if NORM:
-        write_norm_sums(v_sums, part_stride, passed, v, v_moments, target, inside, columns, epsilon, D)
+        part = tl.program_id(0)
+        write_norm_sums(v_sums, part, part_stride, passed, v, v_moments, target, inside, columns, epsilon, D)

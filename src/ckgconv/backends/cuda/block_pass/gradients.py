@@ -22,6 +22,8 @@ from torch import Tensor
 from ckgconv.backends.cuda.node_pass.gradients import PIECE, SPAN, TILE, some_rows
 from ckgconv.ops.reductions import write_sums
 
+Matrices = list[tuple[Tensor, Tensor]]  # ∂W [K, A, B] and ∂b [K, A] of each shape
+
 
 class Factors(NamedTuple):
     """Both factors of the gradients of K matrices."""
@@ -66,7 +68,7 @@ def products(
         tl.store(bias_parts + part + number * A + a, tl.sum(sums, axis=0), mask=a < A)
 
 
-def matrix_gradients(groups: Sequence[Factors], precision: str) -> list[tuple[Tensor, Tensor]]:
+def matrix_gradients(groups: Sequence[Factors], precision: str) -> Matrices:
     """∂W [K, A, B] and ∂b [K, A] of each group."""
     shapes = [shape for group in groups for shape in group.shapes]
     sizes = [prod(shape) for shape in shapes]

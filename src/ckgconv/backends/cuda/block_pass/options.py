@@ -15,7 +15,7 @@ from ckgconv.ops.rows import order_of
 
 CHUNK = 4  # edges of a node at once: atoms have at most four
 
-Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [D] of the norms of each block, one after the other
+Running = Sequence[Sequence[tuple[Tensor, Tensor]]]  # mean and variance [D] of the norms of each block
 
 
 class Links(NamedTuple):
