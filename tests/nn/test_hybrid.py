@@ -167,9 +167,10 @@ def test_attention_that_reads_no_content_is_a_constrained_kernel():
     x, bias = torch.randn(12, 8), torch.randn(batch.pairs.num_pairs, 2)
     constrained = model.kernel.attention
     constrained.constraint = "softmax"
-    expected = super(type(block.convolution), block.convolution).forward(
-        x, constrained.constrain(bias, batch.pairs), batch.pairs, batch.degree
+    summed = super(type(block.convolution), block.convolution).summed(
+        x, constrained.constrain(bias, batch.pairs), batch.pairs
     )
+    expected = block.convolution.read_out(summed, batch.degree)
     found = block.convolution(x, KernelValues(bias, None), batch.pairs, batch.degree)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
 

@@ -45,7 +45,11 @@ class KernelConvolution(nn.Module):
         nn.init.xavier_normal_(self.projection.weight)
 
     def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
-        return self.read_out(self.channels.collect(convolve(self.channels, x, psi, pairs)), degree)
+        return self.read_out(self.summed(x, psi, pairs), degree)
+
+    def summed(self, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
+        """Sums over the support [N, D]."""
+        return self.channels.collect(convolve(self.channels, x, psi, pairs))
 
     def read_out(self, y: Tensor, degree: Tensor) -> Tensor:
         """Degree scaler and projection: sums over the support [N, D], degree [N] → [N, out]."""

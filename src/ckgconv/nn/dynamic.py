@@ -68,8 +68,8 @@ class AttentionConvolution(KernelConvolution):
 
     channels: AttentionHeads
 
-    def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
-        return super().forward(x, self.channels.weights(x, psi.stored, pairs), pairs, degree)
+    def summed(self, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
+        return super().summed(x, self.channels.weights(x, psi.stored, pairs), pairs)
 
 
 class ParallelChannels(Channels):
@@ -99,13 +99,13 @@ class ParallelConvolution(KernelConvolution):
         with torch.no_grad():
             self.projection.weight[:, self.channels.depthwise.convolved :] = 0
 
-    def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
+    def summed(self, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
         depthwise, heads = self.channels.depthwise, self.channels.heads
         kernel, bias = psi.stored.split([depthwise.kernel, heads.kernel], dim=-1)
         kernel = dropout(kernel, self.channels.kernel_dropout, self.training)
         convolved = convolve(depthwise, x, KernelValues(kernel, None), pairs)
         attended = convolve(heads, x, heads.weights(x, bias, pairs), pairs)
-        return self.read_out(torch.cat([convolved, attended], dim=-1), degree)
+        return torch.cat([convolved, attended], dim=-1)
 
 
 class Gates(Depthwise):
@@ -136,7 +136,7 @@ class ModulatedConvolution(KernelConvolution):
 
     channels: Gates
 
-    def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
+    def summed(self, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
         query, key = self.channels(x)
         plain, keyed = convolve(self.channels, x, psi, pairs), convolve(self.channels, key * x, psi, pairs)
-        return self.read_out(plain + query * keyed, degree)
+        return plain + query * keyed

@@ -7,6 +7,14 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from ckgconv.backends.cuda.adamw import launch as adamw
+from ckgconv.backends.cuda.block_pass import (
+    attention_kernels,
+    feed_forward,
+    gated_backward,
+    gated_forward,
+    gine_kernels,
+)
+from ckgconv.backends.cuda.block_pass import gradients as block_gradients
 from ckgconv.backends.cuda.head import launch as pyramid
 from ckgconv.backends.cuda.node_pass import aggregate, backward_kernels, forward_kernels, gradients
 from ckgconv.backends.cuda.pairs_pass.backward import INPUT_ROWS
@@ -17,7 +25,7 @@ from ckgconv.ops.convolution import triton as convolution
 from ckgconv.ops.lookup import triton as lookup
 
 WIDTH, TILE = 96, 128
-POINTERS = {"filled": "*i64", "seed": "*i64", "index": "*i64", "targets": "*i64"} | dict.fromkeys(
+POINTERS = dict.fromkeys(("filled", "edge_filled", "seed", "index", "targets", "node_ptr"), "*i64") | dict.fromkeys(
     ("rowptr", "receiver", "sender", "sender_ptr", "sender_rows", "sender_receiver", "pointer", "other", "row"), "*i64"
 )
 NUMBERS = {
@@ -28,7 +36,8 @@ NUMBERS = {
     **dict.fromkeys(("v_stride", "v_splits", "nodes", "count", "g_count", "g_stride", "R", "groups"), "i32"),
     **dict.fromkeys(("factor", "epsilon", "momentum", "clip_norm", "weight_decay"), "fp32"),
     **dict.fromkeys(("log_beta1", "log_beta2", "share1", "share2", "share"), "fp32"),
-    "size": "i32",
+    **dict.fromkeys(("size", "state_count", "state_stride"), "i32"),
+    **dict.fromkeys(("floor", "root_scale"), "fp32"),
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
@@ -57,6 +66,11 @@ TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
 STAGES = dict.fromkeys(("x", "y", "residual"), "*fp16") | dict.fromkeys(("g", "gx", "carry"), "*bf16")
 PSI = {"psi": "*bf16", "gpsi": "*bf16"}
 EIGHT = {"num_warps": 8, "num_stages": 1}
+BLOCKS = {**COMMON, "D": WIDTH, "BLOCK_N": 16, "CHUNK": 4, "NORM": True, "ACTIVE": True, "V_PARTS": 64}
+BLOCKS |= {"H": 2 * WIDTH, "BLOCK_H": 64, "HIDDEN": 256, "TWO": True, "BLOCK_E": 32, "STATE_PARTS": 128, "BACK": True}
+GATES = {**BLOCKS, "BLOCK_N": 8}
+HEADS = {"PRECISION": "tf32x3", "DROP": True, "D": WIDTH, "C": 24, "HEADS": 16, "BLOCK_R": 32, "BLOCK_C": 32}
+FOUR = {"num_warps": 4, "num_stages": 1}
 CASES = {
     "forward stage": (forward_stage, FORWARD, EIGHT, {}),
     "forward stage, bf16": (forward_stage, FORWARD, {"num_warps": 8, "num_stages": 2, "maxnreg": 128}, STAGES),
@@ -103,6 +117,19 @@ CASES = {
         {"num_warps": 4, "num_stages": 1},
         {},
     ),
+    "block ffn": (feed_forward.forward_ffn, BLOCKS, EIGHT, {}),
+    "block ffn backward": (feed_forward.backward_ffn, BLOCKS, EIGHT, {}),
+    "gine": (gine_kernels.forward_gine, BLOCKS, EIGHT, {"share": "*fp32"}),
+    "gine backward": (gine_kernels.backward_gine, BLOCKS, EIGHT, {}),
+    "gine messages backward": (gine_kernels.backward_rectified, BLOCKS, EIGHT, {"share": "*fp32"}),
+    "attention": (attention_kernels.attend, HEADS, FOUR, {}),
+    "attention backward": (attention_kernels.attend_backward, HEADS, FOUR, {}),
+    "gated": (gated_forward.forward_project, BLOCKS, EIGHT, {}),
+    "gates": (gated_forward.forward_gates, GATES, EIGHT, {}),
+    "gated backward": (gated_backward.backward_project, BLOCKS, EIGHT, {}),
+    "receivers backward": (gated_backward.backward_receivers, GATES, EIGHT, {}),
+    "senders backward": (gated_backward.backward_senders, GATES, EIGHT, {}),
+    "block matrices": (block_gradients.products, {**MATRIX, "A": 2 * WIDTH, "B": WIDTH}, FOUR, {}),
     "sums over lists, bf16": (
         convolution.list_sums,
         {**LISTS, "PITCH": WIDTH, "TWO": True, "LISTED": True, "NODES": 4, "PAIRS": 16},

@@ -1,17 +1,30 @@
-"""The hybrid on a CUDA GPU: kernels and stems by fused passes, blocks as the plain module in float32.
+"""The hybrid on a CUDA GPU: kernels and stems by fused passes, blocks in float32.
 
-Nodes are a hundredth of the data: rounding them under autocast gains nothing, and every cast is a launch.
+Nodes are a hundredth of the data: rounding them under autocast gains nothing, and every cast is a launch. The sums over
+the support are those of the plain module; what follows them in a block runs as launches of the node pass.
+
+Legend: N nodes, D width.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ckgconv.backends.cuda.ckgcn import sorted_by_sender
+from ckgconv.backends.cuda.ckgcn import block_fields, sorted_by_sender
+from ckgconv.backends.cuda.node_pass import launch
+from ckgconv.backends.cuda.node_pass.options import Dropout
+from ckgconv.backends.cuda.node_pass.tail import Nodes, block_tail
+from ckgconv.backends.cuda.schedule import IN_ORDER
+from ckgconv.backends.cuda.supports import tail_reason
 from ckgconv.graphs import GraphBatch
+from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.hybrid import Hybrid
+from ckgconv.nn.kernel import KernelValues
 from ckgconv.ops import dispatch
+from ckgconv.ops.launch import draw_seeds
 from ckgconv.ops.precision import without_autocast
 
 
@@ -28,6 +41,26 @@ class FusedHybrid(Hybrid):
         kernels = tuple(self.kernel(self._pair_features(batch), pairs))
         h = self.input_states(batch)
         with without_autocast(h):
+            if tail_reason(self.blocks, h, batch) is None:
+                return fused_blocks(self.blocks, h, kernels, batch)
             for block, psi in zip(self.blocks, kernels, strict=True):
                 h = block(h, psi, pairs, batch.degree, batch.node_weight, block.drop_path(batch))
         return h
+
+
+def fused_blocks(
+    blocks: Sequence[CKGConvBlock], h: Tensor, kernels: Sequence[KernelValues], batch: GraphBatch
+) -> Tensor:
+    """hᴸ [N, D]: the sums of each block, then its tail."""
+    filled = torch.full((1,), h.shape[0], device=h.device) if batch.node_filled is None else batch.node_filled
+    nodes = Nodes(batch.degree.float(), torch.ones_like(batch.degree), filled)
+    seeds = draw_seeds(h.device, len(blocks))
+    for block, psi, seed in zip(blocks, kernels, seeds, strict=True):
+        first: Any = block.convolution_norm
+        second: Any = block.ffn_norm
+        settings = launch.settings_of(h, [first.running, second.running], first, IN_ORDER)
+        path = block.drop_path(batch)
+        dropout = Dropout(seed, block.dropout, None if path is None else path.squeeze(-1).unsqueeze(0))
+        y = block.convolution.summed(h, psi, batch.pairs)
+        h = block_tail(h, y, block_fields(block, h), nodes, settings, dropout)
+    return h

@@ -1,23 +1,29 @@
 """Message passing on a CUDA GPU: `nn.message_passing` with its own launches along edges and the same parameters.
 
 The edges of a batch are sorted by both ends once, and all layers sum in these orders. Nodes and edges are few, so that
-they stay float32 under autocast: every cast would be a launch.
+they stay float32 under autocast: every cast would be a launch. In training the blocks run as one pass where
+`supports.message_blocks_reason` allows it, and else block after block.
 
 Legend: N nodes, E edges, P pairs, D width.
 """
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from ckgconv.backends.cuda.block_pass import gated, gine, gps
+from ckgconv.backends.cuda.block_pass.options import Settings, links_of
 from ckgconv.backends.cuda.ckgcn import sorted_by_sender
 from ckgconv.backends.cuda.message_pass import launch
+from ckgconv.backends.cuda.supports import message_blocks_reason
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.gated_gcn import EPSILON, GatedGCNLayer
 from ckgconv.nn.message_layers import GCNEdgesLayer, GINELayer
-from ckgconv.nn.message_passing import MessagePassing
+from ckgconv.nn.message_passing import MessagePassing, MessagePassingBlock
 from ckgconv.ops import dispatch
+from ckgconv.ops.launch import draw_seeds, product_precision
 from ckgconv.ops.precision import without_autocast
 
 
@@ -40,11 +46,74 @@ class FusedMessagePassing(MessagePassing):
         """hᴸ [N, D]."""
         if not dispatch.uses_triton(batch.degree) or self.dtype != torch.float32:
             return super().node_states(batch)
+        if message_blocks_reason(self, batch) is None:
+            with without_autocast(batch.degree):
+                return fused_blocks(self, self._stem(batch), batch)
         values = {field.name: getattr(batch, field.name) for field in fields(batch)}
         values["pairs"] = sorted_by_sender(batch.pairs) if self.recipe.attention_heads else batch.pairs
         with without_autocast(batch.degree):
             links = launch.links_of(batch.edge_index, batch.degree.shape[0], batch.node_filled)
             return super().node_states(LinkedBatch(**values, links=links))
+
+
+def fused_blocks(model: MessagePassing, h: Tensor, batch: GraphBatch) -> Tensor:
+    """hᴸ [N, D] of h⁰ [N, D] by the block pass."""
+    links, order = links_of(batch.edge_index, h.shape[0])
+    edges = h.new_zeros(order.shape[0], h.shape[1])
+    if model.edge_encoder is not None:
+        features = None if batch.edge_features is None else batch.edge_features[order]
+        edges = model.edge_encoder(features, order.shape[0])
+    running = [[norm.running for norm in norms_of(block)] for block in model.blocks]
+    first: Any = model.blocks[0].ffn_norm
+    settings = Settings(running, first.momentum, first.epsilon, model.recipe.dropout, product_precision())
+    filled = torch.full((1,), h.shape[0], device=h.device) if batch.node_filled is None else batch.node_filled
+    seed = draw_seeds(h.device, 1)[0] if model.recipe.dropout or model.recipe.attention_dropout else filled
+    if model.recipe.layer == "gatedgcn":
+        gates = [gated_fields(each) for each in model.blocks]
+        return gated.gated_blocks(h, edges, links, gates, settings, filled, seed)
+    if model.blocks[0].attention is None:
+        return gine.gine_blocks(h, edges, links, [gine_fields(each) for each in model.blocks], settings, filled, seed)
+    attention = gps.Attention(
+        batch.node_ptr, batch.pairs.rowptr, model.recipe.attention_heads, model.recipe.attention_dropout
+    )
+    fields = [gps_fields(each) for each in model.blocks]
+    return gps.gps_blocks(h, edges, links, fields, settings, attention, filled, seed)
+
+
+def norms_of(block: MessagePassingBlock) -> list[Any]:
+    """In the order in which the pass counts them."""
+    norms = [block.sum_norm, block.ffn_norm, block.attention_norm, block.layer_norm]
+    norms.append(block.layer.edge_norm if isinstance(block.layer, GatedGCNLayer) else None)
+    return [norm for norm in norms if norm is not None]
+
+
+def gated_fields(block: Any) -> gated.Block:
+    """Parameters of a block."""
+    layer, (wide, narrow) = block.layer, block.ffn
+    linears = (layer.own, layer.message, layer.edge, layer.sender, layer.receiver)
+    norms = (layer.edge_norm, block.layer_norm, block.sum_norm)
+    fields = [field for linear in linears for field in (linear.weight, linear.bias)]
+    fields += [field for norm in norms for field in (norm.scale, norm.shift)]
+    fields += [wide.weight, wide.bias, narrow.weight, narrow.bias, block.ffn_norm.scale, block.ffn_norm.shift]
+    return gated.Block(*fields)
+
+
+def gps_fields(block: Any) -> gps.Block:
+    """Parameters of a block."""
+    project, output, norm = block.attention.project, block.attention.output, block.attention_norm
+    return gps.Block(
+        *gine_fields(block), project.weight, project.bias, output.weight, output.bias, norm.scale, norm.shift
+    )
+
+
+def gine_fields(block: Any) -> gine.Block:
+    """Parameters of a block."""
+    layer, (wide, narrow) = block.layer.layer, block.ffn
+    first, _, second = layer.nn
+    return gine.Block(
+        layer.eps, first.weight, first.bias, second.weight, second.bias, block.sum_norm.scale, block.sum_norm.shift,
+        wide.weight, wide.bias, narrow.weight, narrow.bias, block.ffn_norm.scale, block.ffn_norm.shift,
+    )  # fmt: skip
 
 
 class FusedGINELayer(GINELayer):

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ckgconv.backends.stages import has_batch_norms
-from ckgconv.graphs import Pairs
+from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.coordinates import RandomWalkEncoder
-from ckgconv.nn.grit import GRIT
+from ckgconv.nn.grit import GRIT, GRITBlock
 from ckgconv.nn.head import PyramidHead
 from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.kernel import Kernel
@@ -127,6 +127,43 @@ def attention_reason(model: GRIT, pairs: Pairs, degree: Tensor) -> Reason:
     return _attention_reason_of(model) or _tensor_reason(degree, pairs.num_pairs, model.recipe.width)
 
 
+def tail_reason(blocks: Sequence[CKGConvBlock], h: Tensor, batch: GraphBatch) -> Reason:
+    """Why what follows the sums of blocks does not run by launches of the node pass."""
+    nodes, width = h.shape
+    if not all(block.training for block in blocks) or batch.degree.requires_grad:
+        return "The blocks are in evaluation mode, or edge weights have a gradient."
+    if not all(isinstance(block.convolution_norm, WeightedBatchNorm) for block in blocks):
+        return "A block has other norms than batch norms."
+    if any(block.convolution.projection.in_features != width for block in blocks):
+        return "The sums have another width than the network."
+    return _nodes_reason(batch, nodes) or _tensor_reason(h, nodes, width)
+
+
+def grit_tail_reason(blocks: Sequence[GRITBlock], h: Tensor, batch: GraphBatch) -> Reason:
+    """Why what follows the attention in blocks of GRIT does not run by launches of its own."""
+    nodes, width = h.shape
+    if not all(block.training for block in blocks) or batch.degree.requires_grad:
+        return "The blocks are in evaluation mode, or edge weights have a gradient."
+    if any(block.dropout or block.drop_path.drops for block in blocks):
+        return "Values or blocks are dropped."
+    return _nodes_reason(batch, nodes) or _tensor_reason(h, nodes, width)
+
+
+def message_blocks_reason(model: MessagePassing, batch: GraphBatch) -> Reason:
+    """Why the blocks of message passing do not run as one pass."""
+    recipe, nodes = model.recipe, batch.degree.shape[0]
+    if not model.training or not all(block.training for block in model.blocks):
+        return "The blocks are in evaluation mode."
+    if recipe.layer not in ("gine", "gatedgcn") or not recipe.ffn or not recipe.residual:
+        return "The blocks are not those of GINE or GatedGCN with residual sums and feed-forward networks."
+    if recipe.attention_heads and (recipe.layer != "gine" or recipe.support != "global"):
+        return "Attention does not run next to GINE over all pairs of a graph."
+    if recipe.norm != "batch" or recipe.activation != "relu":
+        return "The blocks have other norms than batch norms, or another activation than ReLU."
+    rows = max(nodes, batch.edge_row.shape[0])
+    return _nodes_reason(batch, nodes) or _tensor_reason(batch.degree, rows, recipe.width)
+
+
 def reads_fixed_walks(stem: PairStem) -> bool:
     """Whether the input of the first norm of a pair stem depends on no parameter."""
     return isinstance(stem.encoder, RandomWalkEncoder) and stem.encoder.injection is None
@@ -186,6 +223,15 @@ def _stem_reason_of(model: CKGCN, like: Tensor) -> Reason:
         return "The coordinates are not fixed walk probabilities, and the fused stem sends no gradient to coordinates."
     if not fits(like, 1, mix.channels):
         return f"Coordinates and their sinusoids have {mix.channels} channels, and the fused stem has no tiles so wide."
+    return None
+
+
+def _nodes_reason(batch: GraphBatch, nodes: int) -> Reason:
+    """Why no pass over the nodes trains a batch."""
+    if batch.node_weight is not None and batch.node_filled is None:
+        return "Some nodes send only, and count in no statistics."
+    if not 0 < nodes <= MOST_NODES:
+        return f"{nodes:,} nodes are trained at once, and the passes are known to be right up to {MOST_NODES:,}."
     return None
 
 

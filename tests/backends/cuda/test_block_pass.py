@@ -1,0 +1,122 @@
+"""The block pass against `nn.message_passing` in float64: predictions, statistics and every gradient."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from graphs_for_tests import molecules
+from on_device import DEVICE, keep_mask, needs_triton, relative
+from small_data import padded_and_plain
+from torch.utils import _pytree as pytree
+
+from ckgconv import recipe
+from ckgconv.backends import accelerate
+from ckgconv.backends.cuda.supports import message_blocks_reason
+from ckgconv.nn.message_passing import MessagePassing
+from ckgconv.ops import dispatch
+
+pytestmark = needs_triton
+SEED = 77
+SIZES = (9, 1, 14)  # two tiles of nodes
+ATTENTION = {"attention_heads": 2, "encoding_channels": 4}
+CASES = [
+    ("zinc-gine-plus", {"width": 12}, SIZES),
+    ("zinc-gine-plus", {"width": 72, "blocks": 1, "dropout": 0.3}, (3, 1, 5)),
+    ("zinc-gps", {"width": 12, **ATTENTION, "attention_dropout": 0.0}, (35, 1, 2)),  # two tiles of one graph
+    ("zinc-gps", {"width": 20, **ATTENTION, "dropout": 0.3}, SIZES),
+    ("zinc-gatedgcn-plus", {"width": 12}, SIZES),
+    ("zinc-gatedgcn-plus", {"width": 20, "blocks": 3, "dropout": 0.3}, SIZES),
+]
+PADDED = [(name, changed) for name, changed, _ in CASES[:5:2]]
+
+
+@pytest.fixture(autouse=True)
+def _triton(monkeypatch):
+    monkeypatch.setattr(dispatch, "runs_triton", lambda device: device.type == torch.device(DEVICE).type)
+    # Memory that no launch has written holds NaN.
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+def drawn(name, changed) -> MessagePassing:
+    """A network whose norms and biases are not those it starts with."""
+    values = {"blocks": 2, "dropout": 0.0, **changed}
+    torch.manual_seed(0)
+    model = MessagePassing(replace(recipe(name).model, **values)).double()
+    for part, parameter in model.named_parameters():
+        if part.endswith(("scale", "shift", "bias")):
+            torch.nn.init.normal_(parameter, float(part.endswith("scale")), 0.2)
+    return model
+
+
+def stepped(model, batch):
+    prediction = model(batch)
+    prediction.square().sum().backward()
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    return {"prediction": prediction, **gradients, **dict(model.named_buffers())}
+
+
+def with_masks(monkeypatch):
+    """Plain dropout by the masks of the Triton kernels, in the order in which modules ask for them."""
+    asked = []
+
+    def handed(values, probability, training):
+        asked.append(probability)
+        if not probability:
+            return values
+        return values * keep_mask(SEED + len(asked) - 1, *values.shape, probability).to(values)
+
+    for module in ("message_passing", "gated_gcn", "node_attention"):
+        monkeypatch.setattr(f"ckgconv.nn.{module}.dropout", handed)
+    seeds = torch.full((1, 1), SEED, device=DEVICE)
+    monkeypatch.setattr("ckgconv.backends.cuda.message_passing.draw_seeds", lambda *_: seeds)
+
+
+def by_receiver(data):
+    """The same edges in the order of the pass, in which it counts the entries of a mask."""
+    order = torch.sort(data.edge_index[1], stable=True)[1]
+    data.edge_index, data.edge_attr = data.edge_index[:, order], data.edge_attr[order]
+    return data
+
+
+@pytest.mark.parametrize(("name", "changed", "sizes"), CASES)
+def test_the_pass_computes_what_the_module_does(name, changed, sizes, monkeypatch):
+    with_masks(monkeypatch)
+    model, data = drawn(name, changed), by_receiver(molecules(*sizes))
+    fused = accelerate(copy.deepcopy(model).float(), DEVICE)
+    assert message_blocks_reason(fused, fused.prepare(data.clone().to(DEVICE))) is None
+    expected, found = stepped(model, data), stepped(fused, data.clone().to(DEVICE))
+    for part, value in expected.items():
+        if value is None:
+            assert found[part] is None, part
+        else:
+            assert relative(found[part], value) < 1e-4, part
+
+
+@pytest.mark.parametrize(("name", "changed"), PADDED)
+def test_padding_changes_nothing(name, changed):
+    model = drawn(name, changed).float()
+    batches = padded_and_plain(model, torch.tensor([2, 0, 3]))
+    wide, batch = pytree.tree_map_only(torch.Tensor, lambda value: value.to(DEVICE), batches)
+    results = []
+    for each in (wide, batch):
+        fused = accelerate(copy.deepcopy(model), DEVICE)
+        assert message_blocks_reason(fused, each) is None
+        prediction = fused(each)[:3]
+        prediction.square().sum().backward()
+        gradients = {part: parameter.grad for part, parameter in fused.named_parameters()}
+        results.append({"prediction": prediction, **gradients, **dict(fused.named_buffers())})
+    for part, value in results[1].items():
+        if value is not None:
+            torch.testing.assert_close(results[0][part], value, rtol=1e-4, atol=1e-4, msg=part)
+
+
+def test_other_blocks_run_one_after_the_other():
+    batch = molecules(2, 1, 9)
+    for name, changed in [("zinc-gine-plus", {"ffn": False}), ("zinc-gine-plus", {"activation": "gelu"})]:
+        model = drawn(name, {"width": 12, **changed}).float()
+        assert message_blocks_reason(model, model.prepare(batch)) is not None
+    model = drawn("zinc-gine-plus", {"width": 12}).float()
+    assert "evaluation" in (message_blocks_reason(model.eval(), model.prepare(batch)) or "")
