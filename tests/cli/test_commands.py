@@ -220,6 +220,8 @@ def test_bench(ckgconv):
         (["train", "semicolons.csv", "--target", "y"], "separates its cells by ';'"),
         (["train", "folder.json"], "cannot be read as text"),
         (["predict", "taken", "my.csv", "-o", "my.csv"], "is the input"),
+        (["predict", "taken", "my.csv", "-o", "."], ". is a folder: name a file in it."),
+        (["predict", "taken", "my.csv", "-o", ""], ". is a folder: name a file in it."),
         (["data", "info", "hollow.npz"], "not a packed data set"),
         (["train", "zinc", "--seed", "0", "0"], "same seed"),
         (["train", "zinc", "--device", "abacus"], "device is 'abacus'"),

@@ -17,7 +17,7 @@ from ckgconv.cli import processes
 from ckgconv.cli.predictions import Columns, OneRun, SeveralRuns, predictor
 from ckgconv.data import load
 from ckgconv.data.tables import Table, read_table
-from ckgconv.files import write_whole
+from ckgconv.files import check_names_file, write_output
 from ckgconv.recipe import DataRecipe
 
 
@@ -39,6 +39,7 @@ def predict_command(
 
     Several runs predict their mean, with columns NAME_std and NAME_median for what the members say.
     """
+    check_names_file(out)
     given = Path(data)
     is_run = (given / "recipe.json").exists()
     require(not is_run, f"{data} is a run, but the last argument is the data to predict: add a CSV or a data set.")
@@ -67,7 +68,7 @@ def _predict_table(
     if processes.is_first():
         before = {name: [row[place] for row in table.rows] for place, name in enumerate(table.columns)}
         kept = {name: cells for name, cells in before.items() if name not in columns}
-        write_whole(out, lambda part: _write(part, kept | columns))
+        write_output(out, lambda part: _write(part, kept | columns))
     invalid = sum(1 for reason in reasons if reason)
     return {"rows": len(column), "predicted": len(column) - invalid, "invalid": invalid}
 
@@ -80,7 +81,7 @@ def _predict_data(
         task = progress.add_task("predicting", total=graphs.num_graphs * runs.members)
         columns = runs.graphs(graphs, lambda count: progress.update(task, advance=count))
     if processes.is_first():
-        write_whole(out, lambda part: _write(part, columns))
+        write_output(out, lambda part: _write(part, columns))
     rows = len(columns["graph"])
     return {"rows": rows, "predicted": rows, "invalid": 0}
 
