@@ -22,6 +22,10 @@ from typing import IO, Any
 from ckgconv.checks import InputError, require
 
 PARTS = ".*.ckgconv.part"
+# What is read of a text file: the record of a run of a million epochs has about 150 MB.
+MOST_BYTES = 2**28
+# How deep values of a JSON file may be nested; a recipe inside a record needs 6.
+MOST_DEPTH = 32
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -64,12 +68,30 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
-def read_text(path: Path, remedy: str) -> str:
+def read_text(path: Path, remedy: str, most_bytes: int = MOST_BYTES) -> str:
     """The content of a text file; `remedy` ends the error message where it cannot be read."""
     try:
+        # A pipe has no end, and one of these files is never a device.
+        require(path.is_file() or not path.exists(), f"{path} cannot be read as text (it is no plain file): {remedy}")
+        size = path.stat().st_size
+        require(size <= most_bytes, f"{path} has {size:,} bytes, and at most {most_bytes:,} are read: {remedy}")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as text ({type(error).__name__}): {remedy}") from error
+
+
+def parse_json(text: str) -> Any:
+    """The values of a JSON text; raises InputError with the reason, half a sentence, where there are none."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, nested too deep
+        raise InputError(f"it is not JSON: {error}") from error
+    inside = [values] if isinstance(values, dict | list) else []
+    for _ in range(MOST_DEPTH):
+        groups = (each.values() if isinstance(each, dict) else each for each in inside)
+        inside = [item for group in groups for item in group if isinstance(item, dict | list)]
+    require(not inside, f"its values are nested more than {MOST_DEPTH} deep")
+    return values
 
 
 def valid_json(values: Any, indent: int | None = None) -> str:
