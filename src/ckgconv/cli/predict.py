@@ -5,20 +5,24 @@ Several runs predict together: the mean over them, with its standard deviation a
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from ckgconv.checks import require
-from ckgconv.cli import processes
+from ckgconv.cli import processes, terminal
 from ckgconv.cli.predictions import Columns, OneRun, SeveralRuns, predictor
 from ckgconv.data import load
 from ckgconv.data.tables import Table, read_table
 from ckgconv.files import check_names_file, write_output
 from ckgconv.recipe import DataRecipe
+
+# With these a formula begins in a spreadsheet; a number may begin with a sign too.
+FORMULA = "=+-@\t\r"
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf)")
 
 
 def predict_command(
@@ -55,7 +59,9 @@ def predict_command(
     if as_json:
         print(json.dumps({"out": str(out), **summary}))
         return
-    Console().print(f"{summary['predicted']} of {summary['rows']} rows predicted, {summary['invalid']} invalid: {out}")
+    terminal.console().print(
+        f"{summary['predicted']} of {summary['rows']} rows predicted, {summary['invalid']} invalid: {out}"
+    )
 
 
 def _predict_table(
@@ -87,11 +93,18 @@ def _predict_data(
 
 
 def _progress(quiet: bool) -> Progress:
-    return Progress(console=Console(stderr=True), disable=quiet or not processes.is_first())
+    return Progress(console=terminal.console(stderr=True), disable=quiet or not processes.is_first())
 
 
 def _write(path: Path, columns: Columns) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writer.writerow(map(as_text, columns))
+        writer.writerows(map(as_text, row) for row in zip(*columns.values(), strict=True))
+
+
+def as_text(cell: str) -> str:
+    """A cell that no spreadsheet computes: an apostrophe in front where it would be a formula; numbers stay."""
+    if len(cell) < 2 or cell[0] not in FORMULA or NUMBER.fullmatch(cell):
+        return cell
+    return f"'{cell}"
