@@ -1,14 +1,16 @@
-"""Covers `ckgconv.recipe.limits` and `ckgconv.recipe.values`."""
+"""Covers `ckgconv.recipe.format`, `ckgconv.recipe.limits` and `ckgconv.recipe.values`."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from ckgconv import CKGCN, RECIPES, InputError, recipe
 from ckgconv.nn.models import build_model
 from ckgconv.recipe import ModelRecipe
+from ckgconv.recipe.limits import usable_name
 from ckgconv.recipes import from_json, to_json, with_value
 
 
@@ -61,6 +63,61 @@ def test_any_value_can_be_set(assignment, path, value):
 def test_typos_are_refused(assignment, words):
     with pytest.raises(InputError, match=words):
         with_value(recipe("zinc"), assignment)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        ("model.width=1000000000", "model.width is 1000000000: give at most 65,536"),
+        ("model.width=1" + "0" * 4000, r"model.width is 1000.*\.\.\..*: give at most 65,536"),
+        ("model.width=1" + "0" * 5000, "model.width cannot be read .*digits.*: give a plain value"),
+        ("model.width=" + "[" * 100 + "]" * 100, "nested more than 32 deep"),
+        ("model.width=" + "[" * 100_000, "model.width cannot be read"),
+        ("model.width=-1", "model.width is -1: give at least 1"),
+        ("model.blocks=1000000", "model.blocks is 1000000: give at most 1,000"),
+        ("model.kernel.blocks=-1", "model.kernel.blocks is -1: give at least 0"),
+        ("model.node.sizes=[-1]", r"model.node.sizes\[0\] is -1: give at least 1"),
+        ("model.steps=-1", "model.steps is -1: give at least 0"),
+        ("training.learning_rate=Infinity", "training.learning_rate is inf: give a number"),
+        ("training.learning_rate=NaN", "training.learning_rate is nan: give a number"),
+        ("training.learning_rate=1" + "0" * 400, "training.learning_rate is 1000.*: give a number"),
+        ("model.dropout=-Infinity", "model.dropout is -inf: give a number"),
+        ("training.epochs=1e9", "training.epochs is 1000000000.0: give a whole number"),
+        ("model.kind=[[[[[1]]]]]", r"model.kind cannot be set to \[\[\[\[\.\.\.\]\]\]\] alone"),
+        ("name=../../evil", "name is '../../evil': give a name of at most 100 characters, without '/'"),
+        ("name=", "name is '': give a name"),
+        ("name=.hidden", "name is '.hidden': give a name"),
+        ('name="a\\u001b[31m"', r"name is 'a\\x1b\[31m': give a name"),
+    ],
+    ids=lambda text: text[:30],
+)
+def test_impossible_settings_are_refused_at_once(assignment, words):
+    with pytest.raises(InputError, match=words):
+        with_value(recipe("zinc"), assignment)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[8], None, "8", -8, 8.0, True, 10**5000, float("nan"), np.int64(8), np.zeros(3)],
+    ids=lambda value: type(value).__name__,
+)
+def test_widths_in_python_are_whole_numbers(value):
+    with pytest.raises(InputError, match=r"width is .*: give (a whole number|at (least|most))"):
+        CKGCN(replace(recipe("zinc").model, width=value))
+
+
+def test_a_recipe_file_of_a_later_format_is_refused_by_name():
+    values = json.loads(to_json(recipe("zinc")))
+    assert from_json(json.dumps({"format": 1, **values}), "my.json") == recipe("zinc")
+    with pytest.raises(InputError, match=r"my.json has format 2, and this version of ckgconv reads formats up to 1"):
+        from_json(json.dumps({"format": 2, **values}), "my.json")
+
+
+def test_names_of_tables_become_names():
+    assert usable_name("my data (1)", "table") == "my data (1)"
+    assert usable_name("..\x1b[2J/evil", "table") == "_[2J_evil"
+    assert usable_name("-", "table") == "table"
+    assert len(usable_name("x" * 300, "table")) == 100
 
 
 def test_files_without_a_kind_describe_a_ckgcn():

@@ -71,10 +71,12 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     require(value in choices, f"{name} is {value!r}: choose one of {', '.join(str(choice) for choice in choices)}.")
 
 
-def check_whole(name: str, value: object, least: int) -> None:
-    """Refuse what is not a whole number of at least `least`; True and False are none."""
-    whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-    require(whole, f"{name} is {value!r}: give a whole number of at least {least}.")
+def check_whole(name: str, value: object, least: int, most: int = 2**16) -> None:
+    """Refuse what is not a whole number from `least` to `most`; True and False are none."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not (whole and value >= least):  # type: ignore[operator]
+        raise InputError(f"{name} is {value!r}: give a whole number of at least {least}.")
+    require(value <= most, f"{name} is larger than {most:,}: give a smaller number.")  # type: ignore[operator]
 
 
 def check_tensor(name: str, values: object, remedy: str) -> None:

@@ -1,37 +1,66 @@
-"""Files written whole or not at all: to a temporary file, synchronised, then renamed; digests reveal later damage."""
+"""Files written whole or not at all: to a temporary file, synchronised, then renamed; digests reveal later damage.
+
+    write_whole     a file of ours, such as those of a run: a link in its place is replaced, never followed
+    write_output    a file that the user names: a device, a pipe or a link is written to, and stays what it is
+
+Temporary files have names that nobody can guess, are created by the process that writes them and are locked while it
+does. What a killed process left behind is not locked: the next file written to its folder removes it.
+"""
 
 import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
-from collections.abc import Callable
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, require
+
+PARTS = ".*.ckgconv.part"
+# What is read of a text file: the record of a run of a million epochs has about 150 MB.
+MOST_BYTES = 2**28
+# How deep values of a JSON file may be nested; a recipe inside a record needs 6.
+MOST_DEPTH = 32
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file next to `path`, then rename it to `path`; on failure nothing has changed."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    check_names_file(path)
+    with _telling(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write(part)
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except Exception as error:
-        if part.exists():
-            part.unlink()
-        if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or "No space left" in str(error):
-            raise InputError(
-                f"The disk is full: {path} could not be written. Earlier files are intact; free some space and run the "
-                f"command again, training with --resume."
-            ) from error
-        if isinstance(error, OSError):
-            raise InputError(f"{path} could not be written ({error.strerror}): choose another folder.") from error
-        raise
+        _remove_left_behind(path.parent)
+        part, held = _new_part(path.parent)
+        with held:
+            try:
+                write(part)
+                os.fsync(held.fileno())
+                os.replace(part, path)
+            finally:
+                part.unlink(missing_ok=True)
+
+
+def write_output(path: Path, write: Callable[[Path], object]) -> None:
+    """As `write_whole`, but straight into what is neither a plain file nor absent, such as /dev/stdout."""
+    if not path.is_symlink() and (path.is_file() or path.is_dir() or not path.exists()):
+        write_whole(path, write)
+        return
+    with _telling(path):
+        write(path)
+
+
+def check_names_file(path: Path) -> None:
+    """Refuse the path of a folder."""
+    require(path.name != "" and not path.is_dir(), f"{path} is a folder: name a file in it.")
+
+
+def is_left_behind(path: Path) -> bool:
+    """Whether a file is a temporary one, of this version or an earlier one."""
+    return path.match(".*.part")
 
 
 def write_text(path: Path, text: str) -> None:
@@ -39,12 +68,30 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 
-def read_text(path: Path, remedy: str) -> str:
+def read_text(path: Path, remedy: str, most_bytes: int = MOST_BYTES) -> str:
     """The content of a text file; `remedy` ends the error message where it cannot be read."""
     try:
+        # A pipe has no end, and one of these files is never a device.
+        require(path.is_file() or not path.exists(), f"{path} cannot be read as text (it is no plain file): {remedy}")
+        size = path.stat().st_size
+        require(size <= most_bytes, f"{path} has {size:,} bytes, and at most {most_bytes:,} are read: {remedy}")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as text ({type(error).__name__}): {remedy}") from error
+
+
+def parse_json(text: str) -> Any:
+    """The values of a JSON text; raises InputError with the reason, half a sentence, where there are none."""
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, nested too deep
+        raise InputError(f"it is not JSON: {error}") from error
+    inside = [values] if isinstance(values, dict | list) else []
+    for _ in range(MOST_DEPTH):
+        groups = (each.values() if isinstance(each, dict) else each for each in inside)
+        inside = [item for group in groups for item in group if isinstance(item, dict | list)]
+    require(not inside, f"its values are nested more than {MOST_DEPTH} deep")
+    return values
 
 
 def valid_json(values: Any, indent: int | None = None) -> str:
@@ -55,6 +102,41 @@ def valid_json(values: Any, indent: int | None = None) -> str:
 def digest(data: bytes) -> str:
     """SHA-256, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def _telling(path: Path) -> Iterator[None]:
+    """Errors of the operating system as sentences."""
+    try:
+        yield
+    except Exception as error:
+        if (isinstance(error, OSError) and error.errno == errno.ENOSPC) or "No space left" in str(error):
+            raise InputError(
+                f"The disk is full: {path} could not be written. Earlier files are intact; free some space and run the "
+                f"command again, training with --resume."
+            ) from error
+        if isinstance(error, OSError):
+            raise InputError(f"{path} could not be written ({error.strerror}): choose another folder.") from error
+        raise
+
+
+def _new_part(folder: Path) -> tuple[Path, IO[bytes]]:
+    """A temporary file, and the lock on it."""
+    while True:
+        part = folder / PARTS.replace("*", secrets.token_hex(8))
+        held = part.open("xb")  # never through a link
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(held, fcntl.LOCK_EX)
+        if part.exists():  # not taken, before it was locked, for one that was left behind
+            return part, held
+        held.close()
+
+
+def _remove_left_behind(folder: Path) -> None:
+    for part in folder.glob(PARTS):
+        with suppress(OSError), os.fdopen(os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            part.unlink()
 
 
 def _with_nulls(values: Any) -> Any:

@@ -13,9 +13,9 @@ from records import write_run
 
 from ckgconv.campaigns import queue
 from ckgconv.campaigns.folder import CampaignFolder
-from ckgconv.campaigns.lock import Holder, holder_of, locked
 from ckgconv.campaigns.progress import FAILED, RUNNING, STOPPED, WAITING, progress_of
 from ckgconv.campaigns.queue import QueueSettings, all_failed, train_all
+from ckgconv.engine.lock import Holder, holder_of, locked
 
 LONG = [*SMALL[:-2], "training.epochs=100000", "training.warmup_epochs=0"]
 

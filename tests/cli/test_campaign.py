@@ -7,8 +7,8 @@ import pytest
 from campaign_files import values
 
 from ckgconv.campaigns import queue
-from ckgconv.campaigns.lock import locked
 from ckgconv.campaigns.worker import Task, work
+from ckgconv.engine.lock import locked
 
 
 @pytest.fixture(autouse=True)

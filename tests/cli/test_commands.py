@@ -220,6 +220,8 @@ def test_bench(ckgconv):
         (["train", "semicolons.csv", "--target", "y"], "separates its cells by ';'"),
         (["train", "folder.json"], "cannot be read as text"),
         (["predict", "taken", "my.csv", "-o", "my.csv"], "is the input"),
+        (["predict", "taken", "my.csv", "-o", "."], ". is a folder: name a file in it."),
+        (["predict", "taken", "my.csv", "-o", ""], ". is a folder: name a file in it."),
         (["data", "info", "hollow.npz"], "not a packed data set"),
         (["train", "zinc", "--seed", "0", "0"], "same seed"),
         (["train", "zinc", "--device", "abacus"], "device is 'abacus'"),
@@ -281,7 +283,7 @@ def test_killed_run_resumes_to_the_same_weights(tmp_path):
     settings = ["--set", "model.width=8", "model.blocks=2", "model.steps=3", "data.limit=96", "training.epochs=6"]
     subprocess.run([*command, *settings, "--out", "whole", "--json"], check=True, capture_output=True)
     killed = subprocess.Popen([*command, *settings, "--out", "killed", "--json"], stdout=subprocess.DEVNULL)
-    while not (tmp_path / "killed" / "record.json").exists():
+    while not (tmp_path / "killed" / "checkpoints" / "000000.json").exists():
         assert killed.poll() is None
         time.sleep(0.01)
     os.kill(killed.pid, signal.SIGKILL)

@@ -67,7 +67,7 @@ def two_processes(tmp_path):
         )
         for rank in "01"
     ]
-    while not Path("run/record.json").exists():
+    while not Path("run/checkpoints/000000.json").exists():
         assert all(process.poll() is None for process in started)
         time.sleep(0.05)
     yield started
@@ -88,7 +88,7 @@ def test_the_others_end_with_a_sentence(two_processes):
 def test_torchrun_ends_when_a_process_is_killed():
     train = ["train", "zinc-demo", "--set", *SMALL, "training.epochs=100000", "--device", "cpu", "--out", "run"]
     agent = subprocess.Popen([*TORCHRUN, *train], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    while not Path("run/record.json").exists():
+    while not Path("run/checkpoints/000000.json").exists():
         assert agent.poll() is None
         time.sleep(0.05)
     workers = Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()

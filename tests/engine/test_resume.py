@@ -20,7 +20,8 @@ from ckgconv import InputError, recipe, train
 from ckgconv.engine import checkpoint, resume
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import load_record
-from ckgconv.engine.resume import CheckpointBudget, check_folder
+from ckgconv.engine.resume import CheckpointBudget
+from ckgconv.engine.run_folder import check_folder
 from ckgconv.engine.watcher import Silence
 
 OLD = Path(__file__).parents[1] / "data" / "run-99a1078"

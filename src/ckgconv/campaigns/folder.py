@@ -20,7 +20,7 @@ from typing import Any
 from ckgconv.campaigns.plan import FILE, Campaign, PlannedRun, campaign_from_json
 from ckgconv.checks import InputError, require
 from ckgconv.engine.record import Record, read_record
-from ckgconv.files import read_text, write_text
+from ckgconv.files import parse_json, read_text, write_text
 from ckgconv.recipe.values import convert
 
 HISTORY = "history.json"
@@ -128,8 +128,8 @@ def _now(event: str, runs: tuple[str, ...] = ()) -> Event:
 def _read_json(file: Path, kind: type) -> Any:
     text = read_text(file, "restore it, or start another campaign with --out.")
     try:
-        values = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{file} is not JSON ({error}): restore it, or start another campaign.") from error
+        values = parse_json(text)
+    except InputError as error:
+        raise InputError(f"{file} cannot be read ({error}): restore it, or start another campaign.") from error
     require(isinstance(values, kind), f"{file} is damaged: restore it, or start another campaign with --out.")
     return values

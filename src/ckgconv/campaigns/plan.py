@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 from ckgconv.checks import InputError, require
 from ckgconv.engine.check import check_run
-from ckgconv.files import digest, read_text
+from ckgconv.files import digest, parse_json, read_text
 from ckgconv.recipe import Recipe
 from ckgconv.recipe.limits import AtLeast
 from ckgconv.recipe.values import convert
@@ -92,9 +92,9 @@ class Campaign:
 def campaign_from_json(text: str, where: str) -> Campaign:
     """The campaign of a JSON text; `where` names the file in error messages."""
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where} is not JSON ({error}): give the file of a campaign.") from error
+        values = parse_json(text)
+    except InputError as error:
+        raise InputError(f"{where} is no campaign ({error}): give the file of a campaign.") from error
     require(isinstance(values, dict), f"{where} is not a group of values: give the file of a campaign.")
     require(
         values.get("format") == FORMAT,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from ckgconv.campaigns.folder import CampaignFolder
-from ckgconv.campaigns.lock import holder_of
 from ckgconv.campaigns.plan import Campaign, PlannedRun
+from ckgconv.engine.lock import holder_of
 from ckgconv.engine.record import Record
 
 DONE, FAILED, RUNNING, STOPPED, UNTESTED, WAITING = "done", "failed", "running", "stopped", "to be tested", "waiting"

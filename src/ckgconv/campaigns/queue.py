@@ -16,13 +16,13 @@ from pathlib import Path
 import torch
 
 from ckgconv.campaigns.folder import CampaignFolder
-from ckgconv.campaigns.lock import Lock
 from ckgconv.campaigns.plan import PlannedRun
 from ckgconv.campaigns.progress import FAILED, Progress, progress_of
 from ckgconv.campaigns.service import shared_gpu
 from ckgconv.campaigns.worker import Task
 from ckgconv.checks import InputError
 from ckgconv.data import CATALOGUE, data_folder, find, load
+from ckgconv.engine.lock import Lock
 
 POLL_SECONDS = 0.1
 # Seconds from the start of a worker to its first epoch, about: imports, data, compilation.

@@ -7,7 +7,6 @@ is final.
 
 import json
 import os
-import shutil
 import sys
 import threading
 import time
@@ -22,6 +21,7 @@ from ckgconv.checks import InputError
 from ckgconv.engine.opened import open_run
 from ckgconv.engine.record import Epoch
 from ckgconv.engine.run import Run, record_test, train
+from ckgconv.engine.run_folder import has_run
 from ckgconv.engine.watcher import Silence
 from ckgconv.recipe.values import convert
 
@@ -93,14 +93,12 @@ def work(task: Task) -> None:
 
 
 def _trained(task: Task, planned: PlannedRun, folder: Path) -> Run:
-    if not (folder / "recipe.json").exists():  # killed before it began
-        shutil.rmtree(folder, ignore_errors=True)
     return train(
         planned.resolved(),
         planned.seed,
         data=task.data_dir,
         folder=folder,
-        resume=folder.exists(),
+        resume=has_run(folder),
         device=task.device,
         precision=planned.precision,
         watcher=Log(),

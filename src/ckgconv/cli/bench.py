@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ckgconv.checks import InputError, require
+from ckgconv.cli import terminal
 from ckgconv.data import load
 from ckgconv.engine.bench import measure
 from ckgconv.engine.recipe_file import named_or_saved
@@ -55,7 +55,7 @@ def bench_command(
         table.add_column(column)
     for key, value in report.items():
         table.add_row(key, _formatted(value), *(() if other is None else _compared(value, other.get(key))))
-    Console().print(table)
+    terminal.console().print(table)
 
 
 def measured_elsewhere(checkout: Path, arguments: list[str]) -> dict[str, Any]:

@@ -10,14 +10,15 @@ from rich.console import Console
 from rich.table import Table
 
 from ckgconv.campaigns.folder import HISTORY, CampaignFolder
-from ckgconv.campaigns.lock import holder_of, locked
 from ckgconv.campaigns.page import write_campaign_page
 from ckgconv.campaigns.plan import FILE, campaign_file, read_campaign, shipped
 from ckgconv.campaigns.progress import Progress, counts, duration, expected, progress_of
 from ckgconv.campaigns.queue import QueueSettings, all_failed, train_all
 from ckgconv.checks import check_choice, require
-from ckgconv.cli import processes
+from ckgconv.cli import terminal
 from ckgconv.cli.study import PIPED_WIDTH
+from ckgconv.engine.lock import holder_of, locked
+from ckgconv.engine.setup import process_count
 from ckgconv.files import valid_json
 from ckgconv.studies.report import shown
 
@@ -46,9 +47,9 @@ def campaign_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print how far all runs are as JSON.")] = False,
 ) -> None:
     """Train the runs of a campaign that are left, and write its page; the same command goes on after any end."""
-    require(processes.count() == 1, "A campaign starts its own processes: start it once, without torchrun.")
+    require(process_count() == 1, "A campaign starts its own processes: start it once, without torchrun.")
     check_choice("device", device, ("auto", "cpu", "cuda"))
-    console = Console(soft_wrap=True, stderr=as_json, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = terminal.console(soft_wrap=True, stderr=as_json, width=None if sys.stdout.isatty() else PIPED_WIDTH)
     if what == STATUS:
         require(folder is not None, f"'{STATUS}' was given without a folder: name that of a campaign.")
         assert folder is not None
@@ -60,7 +61,7 @@ def campaign_command(
     settings = QueueSettings(at_once, seconds, device, data_dir, retry)
     with locked(place.path) as lock:
         place.adopt(campaign)
-        found = train_all(place, settings, lock, lambda line: console.print(line, markup=False, highlight=False))
+        found = train_all(place, settings, lock, lambda line: console.print(line, highlight=False))
         write_campaign_page(place)
     _show(place, console, as_json)
     console.print(f"{place.path}: README.md, figure.png, table.json")
@@ -92,7 +93,7 @@ def _show(folder: CampaignFolder, console: Console, as_json: bool) -> None:
     console.print(table)
     for each in found:
         if each.failure is not None:
-            console.print(f"{each.planned.name} failed: {each.failure}", markup=False, highlight=False)
+            console.print(f"{each.planned.name} failed: {each.failure}", highlight=False)
     console.print(f"{counts(found)}. Left: {expected(found)}." + (f" At work: {holder}." if holder else ""))
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from ckgconv.cli import terminal
 from ckgconv.cli.study import PIPED_WIDTH, as_table
 from ckgconv.files import valid_json
 from ckgconv.studies.compare import RUN_COLUMNS, compare
@@ -27,7 +27,7 @@ def compare_command(
         rows = [dict(zip(report.columns, row, strict=True)) for row in report.rows]
         print(valid_json({"title": report.title, "recipes": rows, **report.values}))
         return
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = terminal.console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(as_table(report))
     console.print(as_table(_of_runs(report)))
     if out is not None:

@@ -40,7 +40,7 @@ def draw_curve(record: Record, path: Path) -> None:
         axes.axvline(best.epoch + 1, color="tab:gray", linewidth=0.8, linestyle="--", label="best epoch")
         test = "" if best.test is None else f", test {metric} {best.test:.4f}"
         title = f"{title}: best epoch {best.epoch + 1}{test}"
-    axes.set_title(title)
+    axes.set_title(title, parse_math=False)  # a name is no formula
     axes.set_xlabel("epoch")
     axes.set_ylabel(f"loss, {metric}")
     positive = all(entry.train_loss > 0 and entry.val > 0 for entry in epochs)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from ckgconv.cli import terminal
 from ckgconv.data import CATALOGUE, PackedDataset, build, data_folder, find, load
 from ckgconv.data.packed import SPLITS
 from ckgconv.recipe import DataRecipe
@@ -28,7 +28,7 @@ def list_command(data_dir: Folder = None, as_json: Json = False) -> None:
     table = Table("name", "task", "source")
     for name, entry in CATALOGUE.items():
         table.add_row(name, entry.task, sources[name])
-    Console().print(table)
+    terminal.console().print(table)
 
 
 @data_commands.command("info")
@@ -46,7 +46,7 @@ def info_command(
     table = Table(title=name, show_header=False)
     for key, value in counts.items():
         table.add_row(key.replace("_", " "), f"{value:,}" if isinstance(value, int) else f"{value:,.2f}")
-    Console().print(table)
+    terminal.console().print(table)
 
 
 @data_commands.command("build")
@@ -60,7 +60,7 @@ def build_command(
 ) -> None:
     """Write the packed file of a named data set, by download or by --generate."""
     path = build(name, data_folder(data_dir), seed if generate else None)
-    Console().print(f"written: {path}")
+    terminal.console().print(f"written: {path}")
 
 
 def statistics(data: PackedDataset) -> dict[str, int | float]:

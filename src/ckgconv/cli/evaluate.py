@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from ckgconv.cli import processes
+from ckgconv.cli import processes, terminal
 from ckgconv.engine.ensemble import Evaluated, open_runs
 from ckgconv.engine.folds import spread_of
 from ckgconv.engine.opened import open_run
@@ -41,14 +40,14 @@ def evaluate_command(
     if as_json:
         print(valid_json({"run": str(folders[0]), "split": split, "metric": metric, "value": value}))
         return
-    Console().print(f"{split} {metric} {value:.4f}")
+    terminal.console().print(f"{split} {metric} {value:.4f}")
 
 
 def _show(found: Evaluated, folders: list[Path], as_json: bool) -> None:
     if as_json:
         print(valid_json({"runs": [str(folder) for folder in folders], **asdict(found)}))
         return
-    console = Console()
+    console = terminal.console()
     console.print(
         f"{found.split} {found.metric} {found.value:.4f} by the mean of {len(folders)} runs, {found.median:.4f} by "
         f"their median"

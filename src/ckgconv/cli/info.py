@@ -4,9 +4,9 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from ckgconv.cli import terminal
 from ckgconv.engine.recipe_file import named_or_saved
 from ckgconv.nn.models import build_model
 from ckgconv.recipe import ModelRecipe
@@ -38,7 +38,7 @@ def info(
         table.add_row(component.replace("_", " "), f"{count:,}")
     table.add_section()
     table.add_row("total", f"{total:,}")
-    Console().print(table)
+    terminal.console().print(table)
 
 
 def _support(model: ModelRecipe) -> str:

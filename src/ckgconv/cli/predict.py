@@ -5,21 +5,25 @@ Several runs predict together: the mean over them, with its standard deviation a
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import Progress
 
 from ckgconv.checks import require
-from ckgconv.cli import processes
+from ckgconv.cli import processes, terminal
 from ckgconv.cli.predictions import Columns, OneRun, SeveralRuns, predictor
 from ckgconv.data import load
 from ckgconv.data.tables import Table, read_table
 from ckgconv.engine.trained import TRAINED
-from ckgconv.files import write_whole
+from ckgconv.files import check_names_file, write_output
 from ckgconv.recipe import DataRecipe
+
+# With these a formula begins in a spreadsheet; a number may begin with a sign too.
+FORMULA = "=+-@\t\r"
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf)")
 
 
 def predict_command(
@@ -45,6 +49,7 @@ def predict_command(
 
     Several runs predict their mean, with columns NAME_std and NAME_median for what the members say.
     """
+    check_names_file(out)
     given = Path(data)
     is_run = (given / "recipe.json").exists()
     require(not is_run, f"{data} is a run, but the last argument is the data to predict: add a CSV or a data set.")
@@ -60,7 +65,9 @@ def predict_command(
     if as_json:
         print(json.dumps({"out": str(out), **summary}))
         return
-    Console().print(f"{summary['predicted']} of {summary['rows']} rows predicted, {summary['invalid']} invalid: {out}")
+    terminal.console().print(
+        f"{summary['predicted']} of {summary['rows']} rows predicted, {summary['invalid']} invalid: {out}"
+    )
 
 
 def _predict_table(
@@ -73,7 +80,7 @@ def _predict_table(
     if processes.is_first():
         before = {name: [row[place] for row in table.rows] for place, name in enumerate(table.columns)}
         kept = {name: cells for name, cells in before.items() if name not in columns}
-        write_whole(out, lambda part: _write(part, kept | columns))
+        write_output(out, lambda part: _write(part, kept | columns))
     invalid = sum(1 for reason in reasons if reason)
     return {"rows": len(column), "predicted": len(column) - invalid, "invalid": invalid}
 
@@ -86,17 +93,24 @@ def _predict_data(
         task = progress.add_task("predicting", total=graphs.num_graphs * runs.members)
         columns = runs.graphs(graphs, lambda count: progress.update(task, advance=count))
     if processes.is_first():
-        write_whole(out, lambda part: _write(part, columns))
+        write_output(out, lambda part: _write(part, columns))
     rows = len(columns["graph"])
     return {"rows": rows, "predicted": rows, "invalid": 0}
 
 
 def _progress(quiet: bool) -> Progress:
-    return Progress(console=Console(stderr=True), disable=quiet or not processes.is_first())
+    return Progress(console=terminal.console(stderr=True), disable=quiet or not processes.is_first())
 
 
 def _write(path: Path, columns: Columns) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(zip(*columns.values(), strict=True))
+        writer.writerow(map(as_text, columns))
+        writer.writerows(map(as_text, row) for row in zip(*columns.values(), strict=True))
+
+
+def as_text(cell: str) -> str:
+    """A cell that no spreadsheet computes: an apostrophe in front where it would be a formula; numbers stay."""
+    if len(cell) < 2 or cell[0] not in FORMULA or NUMBER.fullmatch(cell):
+        return cell
+    return f"'{cell}"

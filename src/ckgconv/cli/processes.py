@@ -16,49 +16,44 @@ from pathlib import Path
 import torch.distributed as dist
 
 from ckgconv.checks import InputError
+from ckgconv.cli.terminal import plain
+from ckgconv.engine.setup import process_count, process_rank
 
 LOST = (
     "Error: another process of this run has ended, so this one ends too: its own message says why. Continue training "
     "with --resume."
 )
 STOPPED = "Error: this process was told to stop, as torchrun does when another one has ended."
+STOPPED_ALONE = "Stopped by SIGTERM: continue training with --resume, a campaign with the same command."
 # torchrun names here the file from which it takes the message of a process that failed.
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 # The exit code of a program that SIGTERM ended.
 TERMINATED = 128 + signal.SIGTERM
 
 
-def count() -> int:
-    """How many processes run this command."""
-    return int(os.environ.get("WORLD_SIZE", os.environ.get("SLURM_NTASKS", "1")))
-
-
 def is_first() -> bool:
     """Whether this process is the one that prints and writes."""
-    return int(os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0"))) == 0
+    return process_rank() == 0
 
 
 def tell(error: InputError) -> None:
     """Print a mistake once: torchrun repeats what the others write to its file."""
     file = os.environ.get(ERROR_FILE)
     if file is not None:
-        shown = {"py_callstack": f"Error: {error}", "timestamp": str(int(time.time()))}
-        Path(file).write_text(json.dumps({"message": {"message": str(error), "extraInfo": shown}}))
+        shown = {"py_callstack": plain(f"Error: {error}"), "timestamp": str(int(time.time()))}
+        Path(file).write_text(json.dumps({"message": {"message": plain(str(error)), "extraInfo": shown}}))
     if file is None or is_first():
-        print(f"Error: {error}", file=sys.stderr)
+        print(plain(f"Error: {error}"), file=sys.stderr)
 
 
 @contextmanager
 def ending_together() -> Iterator[None]:
-    """End with a sentence where another process is lost."""
-    if count() == 1:
-        yield
-        return
+    """End with a sentence where another process is lost, and as an exception does where this one is told to stop."""
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         yield
     except RuntimeError as error:
-        if not _lost_connection(error):
+        if process_count() == 1 or not _lost_connection(error):
             raise
         print(LOST, file=sys.stderr)
         sys.exit(1)
@@ -67,7 +62,7 @@ def ending_together() -> Iterator[None]:
 
 
 def _stop(number: int, frame: object) -> None:
-    print(STOPPED, file=sys.stderr)
+    print(STOPPED if process_count() > 1 else STOPPED_ALONE, file=sys.stderr)
     sys.exit(TERMINATED)
 
 

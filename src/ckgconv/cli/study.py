@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ckgconv.checks import require
+from ckgconv.cli import terminal
 from ckgconv.studies import STUDIES, Options, Report, conduct, study, write_page
 from ckgconv.studies.report import shown
 
@@ -75,7 +75,7 @@ def study_command(
     folder = options.out or RESULTS / name
     write_page(folder, report, provenance)
     # In a log or a pipe, Rich would fold the columns at 80 characters.
-    console = Console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    console = terminal.console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(as_table(report))
     console.print(f"{folder}: README.md, figure.png, table.json ({provenance.seconds:.1f} s)")
 

@@ -10,18 +10,19 @@ import typer
 from rich.console import Console
 
 from ckgconv.checks import InputError, require
-from ckgconv.cli import processes
+from ckgconv.cli import processes, terminal
 from ckgconv.cli.curve import draw_curve, sparkline
 from ckgconv.cli.watch import ProgressBar, Quiet
 from ckgconv.data.tables import read_table
 from ckgconv.engine.baseline import majority_predictor, mean_predictor
+from ckgconv.engine.checkpoint import stems
 from ckgconv.engine.folds import FoldedRuns, fold_folder, fold_recipe, write_folds
 from ckgconv.engine.recipe_file import read_recipe
-from ckgconv.engine.record import read_record
-from ckgconv.engine.resume import check_folder
 from ckgconv.engine.run import Run, train
+from ckgconv.engine.run_folder import check_folder, has_run, holds_record, saved_record
 from ckgconv.files import valid_json
 from ckgconv.recipe import DataRecipe, Recipe
+from ckgconv.recipe.limits import usable_name
 from ckgconv.recipes import recipe, with_value
 from ckgconv.recipes.molecules import molecules
 from ckgconv.registry import nearest
@@ -54,9 +55,9 @@ def train_command(
     """Train a recipe; the network of the best validation epoch is kept and tested."""
     chosen = resolve(what, smiles, target or [], split.value)
     # The folder of a recipe.json may be that of a run, whose record then gives the defaults of seed and precision.
-    saved = Path(what).parent if Path(what).suffix == ".json" else None
-    record = None if saved is None else read_record(saved)
-    out = saved if out is None and resume and record is not None else out
+    own = Path(what).parent if Path(what).suffix == ".json" else None
+    record = saved_record(own) if own is not None and (resume or holds_record(own)) else None
+    out = own if out is None and resume else out
     chosen_precision = precision or ("32" if record is None else record.precision)
     for setting in settings or []:
         chosen = with_value(chosen, setting)
@@ -64,8 +65,7 @@ def train_command(
     require(len(set(chosen_seeds)) == len(chosen_seeds), "The same seed was given twice: give each once.")
     folders = [run_folder(out, chosen, seed, len(chosen_seeds) > 1) for seed in chosen_seeds]
     planned = [plan(chosen, seed, folder, folds) for seed, folder in zip(chosen_seeds, folders, strict=True)]
-    for job in (job for jobs in planned for job in jobs):
-        check_folder(job.folder, job.recipe, job.seed, chosen_precision, resume)
+    _check_folders([job for jobs in planned for job in jobs], chosen_precision, resume)
     done = [[_train_one(job, resume, device, chosen_precision, data_dir, as_json) for job in jobs] for jobs in planned]
     if not processes.is_first():
         return
@@ -96,6 +96,17 @@ def plan(chosen: Recipe, seed: int, folder: Path, folds: int | None) -> list[Job
     return [Job(fold_recipe(chosen, folds, fold), seed, fold_folder(folder, fold)) for fold in range(folds)]
 
 
+def _check_folders(jobs: list[Job], precision: str, resume: bool) -> None:
+    """Before the first of them is trained; of several to resume, some may not have begun."""
+    begun = [job for job in jobs if has_run(job.folder)]
+    require(
+        bool(begun) or not resume or len(jobs) == 1,
+        f"{jobs[0].folder.parent} holds no run to resume: start it without --resume.",
+    )
+    for job in jobs:
+        check_folder(job.folder, job.recipe, job.seed, precision, resume and (len(jobs) == 1 or job in begun))
+
+
 def resolve(what: str, smiles: str, targets: list[str], split: str) -> Recipe:
     """The recipe that the first argument names: a CSV, a recipe.json or the name of a recipe."""
     path = Path(what)
@@ -122,7 +133,7 @@ def table_recipe(path: Path, smiles: str, targets: list[str], split: str) -> Rec
     require(len(set(targets)) == len(targets), "The same target was given twice: give each once.")
     data = DataRecipe(str(path.resolve()), smiles=smiles, targets=tuple(targets), split=split)  # type: ignore[arg-type]
     chosen = molecules(data, classification=bool(values) and values <= {0.0, 1.0})
-    return replace(chosen, name=path.stem)
+    return replace(chosen, name=usable_name(path.stem, "table"))
 
 
 def run_folder(out: Path | None, chosen: Recipe, seed: int, several: bool) -> Path:
@@ -152,7 +163,7 @@ def summary(run: Run) -> dict[str, object]:
 
 
 def _train_one(job: Job, resume: bool, device: str, precision: str, data_dir: Path | None, quiet: bool) -> Run:
-    console = Console(stderr=quiet)
+    console = terminal.console(stderr=quiet)
     bar = ProgressBar(console)
     silent = quiet or not processes.is_first()
     if job.recipe.data.folds is not None and not silent:
@@ -163,11 +174,15 @@ def _train_one(job: Job, resume: bool, device: str, precision: str, data_dir: Pa
             job.seed,
             data=data_dir,
             folder=job.folder,
-            resume=resume,
+            resume=resume and has_run(job.folder),
             device=device,
             precision=precision,
             watcher=Quiet() if silent else bar,
         )
+    except (KeyboardInterrupt, SystemExit):
+        if processes.is_first():
+            terminal.console(stderr=True, soft_wrap=True).print(_kept(job.folder))
+        raise
     finally:
         bar.stop()
     if processes.is_first():
@@ -175,6 +190,14 @@ def _train_one(job: Job, resume: bool, device: str, precision: str, data_dir: Pa
         if not quiet:
             _report(run, console)
     return run
+
+
+def _kept(folder: Path) -> str:
+    """What a run that was stopped goes on from."""
+    kept = stems(folder / "checkpoints")
+    if kept:
+        return f"{folder} keeps a checkpoint after epoch {int(kept[0].name) + 1}."
+    return f"{folder} keeps no checkpoint, since no epoch had ended."
 
 
 def _report(run: Run, console: Console) -> None:
@@ -205,7 +228,7 @@ def _finish_folds(found: list[FoldedRuns], folders: list[Path], as_json: bool) -
         results = [folded.to_json() | {"runs": [summary(run) for run in folded.runs]} for folded in found]
         print(valid_json(results if len(results) > 1 else results[0]))
         return
-    console = Console(soft_wrap=True)
+    console = terminal.console(soft_wrap=True)
     for folded, folder in zip(found, folders, strict=True):
         count, metric = len(folded.runs), folded.metric
         console.print(f"test {metric} over {count} folds: {folded.tested}, each at its best validation epoch")
@@ -222,4 +245,4 @@ def _report_spread(runs: list[Run]) -> None:
     known = [test for test in tests if test is not None]
     if len(known) == len(runs):
         spread = f"{statistics.mean(known):.4f} ± {statistics.stdev(known):.4f}"
-        Console().print(f"test {runs[0].record.metric} over {len(known)} seeds: {spread}")
+        terminal.console().print(f"test {runs[0].record.metric} over {len(known)} seeds: {spread}")

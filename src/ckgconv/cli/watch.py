@@ -6,6 +6,7 @@ import time
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ckgconv.cli.terminal import plain
 from ckgconv.engine.record import Epoch
 from ckgconv.engine.run import Run
 from ckgconv.engine.watcher import Silence
@@ -15,7 +16,7 @@ class Quiet(Silence):
     """A `Watcher` for `--json`: warnings on standard error, nothing else."""
 
     def warn(self, sentence: str) -> None:
-        print(sentence, file=sys.stderr)
+        print(plain(sentence), file=sys.stderr)
 
 
 class ProgressBar:
@@ -26,7 +27,7 @@ class ProgressBar:
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("loss {task.fields[loss]:.4f}  {task.fields[metric]} {task.fields[val]}"),
+            TextColumn("loss {task.fields[loss]:.4f}  {task.fields[metric]} {task.fields[val]}", markup=False),
             TextColumn("{task.fields[speed]:.0f} graphs/s"),
             TimeRemainingColumn(),
             console=console,
@@ -59,7 +60,7 @@ class ProgressBar:
         self.progress.update(self.task, description=self._title(next_epoch), val=f"{entry.val:.4f}")
 
     def warn(self, sentence: str) -> None:
-        self.console.print(f"[yellow]{sentence}[/yellow]")
+        self.console.print(sentence, style="yellow")
 
     def note(self, sentence: str) -> None:
         self.console.print(sentence, style="dim", markup=False, highlight=False)

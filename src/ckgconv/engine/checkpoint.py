@@ -8,19 +8,24 @@ not match is reported, and the one before it is used.
 """
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import safetensors.torch
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from ckgconv.checks import InputError
-from ckgconv.files import digest, write_text, write_whole
+from ckgconv.checks import InputError, require
+from ckgconv.engine.json_object import JsonObject
+from ckgconv.files import digest, parse_json, read_text, write_text, write_whole
+from ckgconv.recipe.format import FORMAT, check_format
 
 KEPT = 2
+CHECKPOINT = re.compile(r"[0-9]{6,18}\.(json|safetensors)")
+T = TypeVar("T")
 
 
 def save(stem: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -32,37 +37,70 @@ def save(stem: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     write_text(stem.with_suffix(".json"), json.dumps(seal))
 
 
-def load(stem: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """What `save` wrote; raises InputError where a file is missing or damaged."""
+def load(stem: Path, most_bytes: int | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `save` wrote; raises InputError where a file is missing, damaged or larger than `most_bytes`."""
+    seal, file = _seal(stem), stem.with_suffix(".safetensors")
     try:
-        seal = json.loads(stem.with_suffix(".json").read_text(encoding="utf-8"))
-        state = seal["state"]
-        data = stem.with_suffix(".safetensors").read_bytes()
+        size = file.stat().st_size
+        require(
+            most_bytes is None or size <= most_bytes,
+            f"{file} has {size:,} bytes, and what its recipe describes has at most {most_bytes or 0:,}.",
+        )
+        require(file.is_file(), f"{file} is no plain file.")  # a pipe has no end
+        data = file.read_bytes()
         intact = seal["tensors_sha256"] == digest(data)
-        intact = intact and seal["state_sha256"] == digest(json.dumps(state, sort_keys=True).encode())
         tensors = safetensors.torch.load(data) if intact else {}
     except FileNotFoundError as error:
         raise InputError(f"{error.filename} is missing.") from error
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise InputError(f"{stem.with_suffix('.json')} is damaged ({error}).") from error
-    if not intact:
-        raise InputError(f"{stem.with_suffix('.safetensors')} is damaged: its digest is not the one that was written.")
-    return tensors, state
+    except (OSError, KeyError, SafetensorError) as error:
+        raise InputError(f"{file} is damaged ({error}).") from error
+    require(intact, f"{file} is damaged: its digest is not the one that was written.")
+    return tensors, seal["state"]
+
+
+def load_state(stem: Path) -> dict[str, Any]:
+    """What `save` wrote beside the tensors, which are not read."""
+    state: dict[str, Any] = _seal(stem)["state"]
+    return state
+
+
+def _seal(stem: Path) -> dict[str, Any]:
+    """The JSON file of a checkpoint, with a state that has its digest."""
+    file = stem.with_suffix(".json")
+    require(file.exists(), f"{file} is missing.")
+    try:
+        seal = JsonObject(parse_json(read_text(file, "it is damaged.")))
+        check_format(seal.values.get("format", FORMAT), "it")
+        state = seal.part("state").values
+        require(
+            seal.get("state_sha256", str) == digest(json.dumps(state, sort_keys=True).encode()), "its digest differs"
+        )
+    except InputError as error:
+        raise InputError(f"{file} is damaged ({error}).") from error
+    return seal.values
 
 
 def save_epoch(folder: Path, epoch: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """A checkpoint after an epoch; all but the newest two are removed."""
     save(folder / f"{epoch:06d}", tensors, state)
-    for old in sorted(folder.glob("*.json"))[:-KEPT]:
-        old.unlink()
-        old.with_suffix(".safetensors").unlink(missing_ok=True)
+    for old in stems(folder)[KEPT:]:
+        for suffix in (".json", ".safetensors"):
+            old.with_suffix(suffix).unlink(missing_ok=True)
 
 
-def load_newest(folder: Path, warn: Callable[[str], None]) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-    """The newest sound checkpoint, or None; `warn` is called for each damaged one."""
-    for stem in sorted({path.with_suffix("") for path in folder.glob("[0-9]*")}, reverse=True):
+def stems(folder: Path) -> list[Path]:
+    """Of the checkpoints in a folder, newest first; nothing else that lies there is one."""
+    found = {path.with_suffix("") for path in folder.glob("[0-9]*") if CHECKPOINT.fullmatch(path.name)}
+    return sorted(found, key=lambda stem: (int(stem.name), stem.name), reverse=True)
+
+
+def load_newest(
+    folder: Path, warn: Callable[[str], None], use: Callable[[dict[str, Tensor], dict[str, Any]], T], most_bytes: int
+) -> T | None:
+    """What `use` makes of the newest checkpoint that is sound, or None; `warn` is called for each one that is not."""
+    for stem in stems(folder):
         try:
-            return load(stem)
+            return use(*load(stem, most_bytes))
         except InputError as error:
             warn(f"{error} The checkpoint before it is used.")
     return None

@@ -5,7 +5,7 @@ ignored.
 import math
 import reprlib
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ckgconv.checks import InputError, require
 from ckgconv.recipe.values import convert, describe
@@ -30,11 +30,11 @@ class JsonObject:
             return default
         require(field in self.values, f"it lacks {self._path(field)}")
         value = self.values[field]
-        if kind is float and value is None:
-            value = math.nan
+        if kind is float and (value is None or isinstance(value, float)):  # NaN and infinity too
+            return cast(T, math.nan if value is None else value)
         try:
             found: T = convert(value, kind, field)
-        except (InputError, OverflowError) as error:
+        except InputError as error:
             raise InputError(f"{self._path(field)} is {reprlib.repr(value)}, not {describe(kind)}") from error
         return found
 

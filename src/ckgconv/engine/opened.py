@@ -14,6 +14,7 @@ from ckgconv.engine.resume import saved_endings, saved_scale
 from ckgconv.engine.run import Run, make_learner
 from ckgconv.engine.run_data import GivenData, no_data, opened_data
 from ckgconv.engine.setup import make_fabric
+from ckgconv.engine.sound import State, check_tensors, most_bytes
 from ckgconv.engine.trained import TRAINED, run_folder
 from ckgconv.recipe import Recipe
 
@@ -61,21 +62,20 @@ def open_with(folder: Path, device: str, precision: str | None, parts: Parts, fi
     require((folder / "recipe.json").exists(), f"{folder} has no recipe.json, {records_only}: give a run's folder.")
     recipe = read_recipe(folder / "recipe.json")
     parts.check(recipe, ["model"] if find is None else ["model", "metric"], folder)
+    model = parts.build_model(recipe)
     try:
-        weights, state = checkpoint.load(folder / "best")
+        weights, values = checkpoint.load(folder / "best", most_bytes(model))
+        check_tensors(weights, model.state_dict(), "its weights")
+        state = State.from_json(values, model.outputs, str(folder / "best.json"))
     except InputError as error:
         resume = f"'ckgconv train {folder / 'recipe.json'} --resume'"
         raise InputError(f"{error} Write it again with {resume}.") from error
-    record = Record.from_json(state["record"], str(folder / "best.json"))
-    fabric = make_fabric(device, precision or record.precision)
-    data = no_data() if find is None else find(recipe, record)
-    learner = make_learner(fabric, parts.build_model(recipe), data, recipe, parts)
-    try:
-        learner.model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise InputError(f"The weights in {folder} are not those of its recipe.json: restore either file.") from error
+    fabric = make_fabric(device, precision or state.record.precision)
+    data = no_data() if find is None else find(recipe, state.record)
+    learner = make_learner(fabric, model, data, recipe, parts)
+    learner.model.load_state_dict(weights)
     learner.scale = saved_scale(state, learner)
-    run = Run(recipe, learner, record, folder, weights)
-    if find is not None and record.test is None:
-        run.endings = saved_endings(folder, record, lambda sentence: None)
+    run = Run(recipe, learner, state.record, folder, weights)
+    if find is not None and state.record.test is None:
+        run.endings = saved_endings(run)
     return run

@@ -1,7 +1,8 @@
 """The record of a run: what was trained, on which device, and every epoch.
 
 record.json holds all of it, metrics.csv the epochs as a table. Records of other versions can be read: unknown keys are
-ignored, and the recipe stays as it was written. A number that is undefined, such as a loss after divergence, is NaN
+ignored, and the recipe stays as it was written. Files of a later format, whose keys mean something else, are refused;
+one without a `format` has format 1. A number that is undefined, such as a loss after divergence, is NaN
 here and null in record.json.
 """
 
@@ -14,12 +15,13 @@ from typing import Any
 
 import torch
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, require
 from ckgconv.engine.data_identity import DataIdentity
 from ckgconv.engine.json_object import JsonObject
 from ckgconv.engine.machine import commit, device_name, versions
-from ckgconv.files import read_text, valid_json, write_text, write_whole
+from ckgconv.files import parse_json, read_text, valid_json, write_text, write_whole
 from ckgconv.recipe import Recipe
+from ckgconv.recipe.format import FORMAT, check_format
 from ckgconv.recipes import to_json
 
 
@@ -159,9 +161,15 @@ class Record:
 
     @classmethod
     def _read(cls, values: JsonObject) -> "Record":
+        check_format(values.values.get("format", FORMAT), "it")
         recipe, packages = values.part("recipe"), values.part("versions")
         for part in (recipe, recipe.part("data")):
             part.get("name", str)
+        for limit in ("epochs", "patience"):
+            recipe.part("training").get_optional(limit, int)
+        epochs = [Epoch.from_json(epoch) for epoch in values.parts("epochs")]
+        best = None if values.values.get("best") is None else Best.from_json(values.part("best"))
+        require(best is None or bool(epochs), "it has a best epoch, but no epochs")
         return cls(
             recipe=recipe.values,
             seed=values.get("seed", int),
@@ -171,8 +179,8 @@ class Record:
             precision=values.get("precision", str, cls.precision),
             parameters=values.get("parameters", int, cls.parameters),
             metric=values.get("metric", str),
-            epochs=[Epoch.from_json(epoch) for epoch in values.parts("epochs")],
-            best=None if values.values.get("best") is None else Best.from_json(values.part("best")),
+            epochs=epochs,
+            best=best,
             last=None if values.values.get("last") is None else Ending.from_json(values.part("last")),
             averaged=None if values.values.get("averaged") is None else Ending.from_json(values.part("averaged")),
             wall_s=values.get("wall_s", float, cls.wall_s),
@@ -215,10 +223,10 @@ def load_record(path: Path) -> Record:
     file = path / "record.json" if path.is_dir() else path
     text = read_text(file, "give the folder of a run, or its record.json.")
     try:
-        values = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        values = parse_json(text)
+    except InputError as error:
         raise InputError(
-            f"{file} is not the record of a run (it is not JSON: {error}): give the folder that `ckgconv train` wrote."
+            f"{file} is not the record of a run ({error}): give the folder that `ckgconv train` wrote."
         ) from error
     return Record.from_json(values, str(file))
 

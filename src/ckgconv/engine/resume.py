@@ -1,26 +1,23 @@
-"""Interrupted runs: which folder can be resumed, when a checkpoint is written, and how training is restored.
+"""Interrupted runs: when a checkpoint is written, and how training is restored from one.
 
 A resumed run ends with the weights of an uninterrupted one, bit for bit. Checkpoints therefore keep NaN and Infinity,
 which record.json replaces by null.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import require
 from ckgconv.engine import checkpoint
 from ckgconv.engine.endings import Weights
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.recipe_file import read_recipe
-from ckgconv.engine.record import Record, read_record, write_record
+from ckgconv.engine.record import write_record
+from ckgconv.engine.sound import State, check_moments, check_tensors, most_bytes
 from ckgconv.engine.watcher import Watcher
-from ckgconv.recipe import Recipe
 from ckgconv.tasks.scaling import TargetScale
 
 if TYPE_CHECKING:
@@ -48,54 +45,6 @@ class CheckpointBudget:
         self.cost, self.since = now - self.since, now
 
 
-def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str, resume: bool) -> None:
-    """Refuse a folder that is in use, or that does not hold the run to resume."""
-    if folder is None:
-        require(not resume, "resume is true, but a run in memory cannot be resumed: give its folder.")
-        return
-    exists = any(folder.iterdir()) if folder.is_dir() else folder.exists()
-    require(
-        resume or not exists,
-        f"{folder} already exists: continue it with --resume, or choose another folder with --out.",
-    )
-    if not resume or not exists:
-        return
-    saved = folder / "recipe.json"
-    require(saved.exists(), f"{folder} holds no run to resume: start it without --resume.")
-    remedy = f"resume it with 'ckgconv train {saved} --resume'."
-    kept = read_recipe(saved)
-    require(
-        kept.given == recipe.given,
-        f"{folder} was trained with {_listed(kept.given)} given in Python, not with {_listed(recipe.given)}: give the "
-        f"same parts to train(…, resume=True).",
-    )
-    require(kept == recipe, f"{folder} was trained with another recipe: {remedy}")
-    record = read_record(folder)
-    if record is None:  # missing or damaged: the checkpoints decide
-        return
-    require(record.seed == seed, f"{folder} was trained with seed {record.seed}, not {seed}: {remedy}")
-    require(
-        record.precision == precision,
-        f"{folder} was trained with precision {record.precision}, not {precision}: {remedy}",
-    )
-
-
-def _listed(given: tuple[str, ...]) -> str:
-    return " and ".join(given) or "nothing"
-
-
-def saved_record(folder: Path) -> Record | None:
-    """The record of a run to resume, as record.json or best.json has it; None before its first checkpoint."""
-    record = read_record(folder)
-    if record is not None:
-        return record
-    try:
-        _, state = checkpoint.load(folder / "best")
-        return Record.from_json(state["record"])
-    except (InputError, KeyError):  # missing or damaged
-        return None
-
-
 def save_checkpoint(run: "Run", epoch: int) -> None:
     """After an epoch, write the best weights, the checkpoint, and the record, in this order."""
     assert run.folder is not None
@@ -112,42 +61,91 @@ def save_checkpoint(run: "Run", epoch: int) -> None:
 def save_best(run: "Run") -> None:
     """Write best.safetensors and best.json: what predictions need."""
     assert run.folder is not None
+    require(
+        (run.folder / "recipe.json").exists(),
+        f"{run.folder} has been moved or emptied during training: start the run again.",
+    )
     checkpoint.save(run.folder / "best", run.best_weights, state_of(run))
 
 
 def restore(run: "Run", watcher: Watcher) -> int:
     """Restore the newest sound checkpoint; returns the epoch to continue with."""
     assert run.folder is not None
-    found = checkpoint.load_newest(run.folder / "checkpoints", watcher.warn)
-    if found is None:
-        watcher.warn(f"{run.folder} has no sound checkpoint: the run starts from its first epoch.")
+    folder, optimizer = run.folder, run.learner.optimizer.optimizer
+
+    def use(tensors: dict[str, Tensor], values: dict[str, Any]) -> State:
+        state = State.from_json(values, run.model.outputs, f"The checkpoint in {folder}")
+        _check(run, tensors, state)
+        checkpoint.restore_training(tensors, run.model, optimizer)
+        run.best_weights, mean = (_on_device(run, _part(tensors, part)) for part in ("best.", "mean."))
+        run.mean.load(mean, state.record.epochs[-1].epoch + 1)
+        if run.learner.average is not None:
+            run.learner.average.load(_part(tensors, "average."))
+        return state
+
+    state = checkpoint.load_newest(folder / "checkpoints", watcher.warn, use, most_bytes(run.model))
+    if state is None:
+        watcher.warn(f"{folder} has no sound checkpoint: the run starts from its first epoch.")
         return 0
-    tensors, state = found
-    checkpoint.restore_training(tensors, run.model, run.learner.optimizer.optimizer)
-    device = run.learner.fabric.device
-    run.best_weights = {name: value.to(device) for name, value in _part(tensors, "best.").items()}
-    if run.learner.average is not None:
-        run.learner.average.load(_part(tensors, "average."))
+    if state.record.device != run.record.device:
+        watcher.warn(
+            f"{folder} was trained on {state.record.device} and goes on on {run.record.device}, where sums are rounded "
+            f"in another order: its weights will differ a little from those of an uninterrupted run."
+        )
     # A run of an earlier version has no identity of its data: it gets that of the data just read.
-    saved = Record.from_json(state["record"], f"The newest checkpoint in {run.folder}")
-    run.record = replace(saved, data=run.record.data)
-    mean = {name: value.to(device) for name, value in _part(tensors, "mean.").items()}
-    run.mean.load(mean, run.record.epochs[-1].epoch + 1)
+    run.record = replace(state.record, data=run.record.data)
     for epoch in run.record.epochs:
         run.learner.schedule.end(epoch.val)
-    _restore_groups(state.get("groups", []), run.learner.optimizer.optimizer)
+    for group, values in zip(optimizer.param_groups, state.groups, strict=False):
+        group.update(values)
     return run.record.epochs[-1].epoch + 1
 
 
-def saved_endings(folder: Path, record: Record, warn: Callable[[str], None]) -> dict[str, Weights]:
+def saved_endings(run: "Run") -> dict[str, Weights]:
     """The weights that an ended run ends with, as its last checkpoint has them; nothing where that is gone."""
-    found = checkpoint.load_newest(folder / "checkpoints", warn) if record.ended else None
-    if found is None or len(Record.from_json(found[1]["record"]).epochs) != len(record.epochs):
+    assert run.folder is not None
+
+    def use(tensors: dict[str, Tensor], values: dict[str, Any]) -> dict[str, Weights]:
+        state = State.from_json(values, run.model.outputs, f"The checkpoint in {run.folder}")
+        _check(run, tensors, state)
+        require(len(state.record.epochs) == len(run.record.epochs), f"A checkpoint of {run.folder} is not its last.")
+        mean = _part(tensors, "mean.")
+        last = _part(tensors, "model.") | _part(tensors, "average.")
+        return {"last": last} | ({"averaged": mean} if mean else {})
+
+    if not run.record.ended:
         return {}
-    tensors, _ = found
-    mean = _part(tensors, "mean.")
-    last = _part(tensors, "model.") | _part(tensors, "average.")
-    return {"last": last} | ({"averaged": mean} if mean else {})
+    folder = run.folder / "checkpoints"
+    return checkpoint.load_newest(folder, lambda sentence: None, use, most_bytes(run.model)) or {}
+
+
+def _on_device(run: "Run", tensors: dict[str, Tensor]) -> Weights:
+    return {name: value.to(run.learner.fabric.device) for name, value in tensors.items()}
+
+
+def _check(run: "Run", tensors: dict[str, Tensor], state: State) -> None:
+    """Refuse a checkpoint that is not one of this run."""
+    weights, record, optimizer = run.model.state_dict(), state.record, run.learner.optimizer.optimizer
+    check_tensors(_part(tensors, "model."), weights, "the weights")
+    check_tensors(_part(tensors, "best."), weights, "the best weights")
+    if _part(tensors, "mean."):  # of the last epochs alone
+        check_tensors(_part(tensors, "mean."), weights, "the mean weights")
+    average = {} if run.learner.average is None else run.learner.average.tensors()
+    check_tensors(_part(tensors, "average."), average, "the averaged weights")
+    check_moments(_part(tensors, "optimizer."), run.model, optimizer)
+    require(
+        bool(record.epochs) and [each.epoch for each in record.epochs] == list(range(len(record.epochs))),
+        f"A checkpoint of {run.folder} has no list of epochs from the first one on.",
+    )
+    require(
+        record.best is not None and 0 <= record.best.epoch < len(record.epochs),
+        f"A checkpoint of {run.folder} names no epoch of its own as the best one.",
+    )
+    require(record.seed == run.record.seed, f"A checkpoint of {run.folder} is one of seed {record.seed}.")
+    numbers = [_numbers(group) for group in optimizer.param_groups]
+    known = all(values.keys() <= group.keys() for group, values in zip(numbers, state.groups, strict=False))
+    plain = all(type(value) in (int, float, bool) for values in state.groups for value in values.values())
+    require(known and plain, f"A checkpoint of {run.folder} has groups that its optimiser does not have.")
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
@@ -162,25 +160,17 @@ def state_of(run: "Run") -> dict[str, Any]:
         "scale": {"mean": scale.mean.tolist(), "spread": scale.spread.tolist()},
     }
     if "optimizer" in run.recipe.given:
-        state["groups"] = _groups(run.learner.optimizer.optimizer)
+        state["groups"] = [_numbers(group) for group in run.learner.optimizer.optimizer.param_groups]
     return state
 
 
-def _groups(optimizer: torch.optim.Optimizer) -> list[dict[str, int | float]]:
-    """Numbers of the parameter groups but the learning rate, since some optimisers count or adapt there."""
-    return [
-        {name: value for name, value in group.items() if name != "lr" and type(value) in (int, float, bool)}
-        for group in optimizer.param_groups
-    ]
+def _numbers(group: dict[str, Any]) -> dict[str, int | float]:
+    """Numbers of a parameter group but the learning rate, since some optimisers count or adapt there."""
+    return {name: value for name, value in group.items() if name != "lr" and type(value) in (int, float, bool)}
 
 
-def _restore_groups(groups: list[dict[str, int | float]], optimizer: torch.optim.Optimizer) -> None:
-    for group, values in zip(optimizer.param_groups, groups, strict=False):
-        group.update(values)
-
-
-def saved_scale(state: dict[str, Any], learner: Learner) -> TargetScale:
+def saved_scale(state: State, learner: Learner) -> TargetScale:
     """The scale of the targets in what `state_of` returned."""
     dtype = learner.model.dtype
-    mean, spread = (torch.tensor(state["scale"][name], dtype=dtype) for name in ("mean", "spread"))
+    mean, spread = (torch.tensor(values, dtype=dtype) for values in (state.mean, state.spread))
     return TargetScale(mean, spread).to(learner.fabric.device)

@@ -7,12 +7,13 @@ print(run.record.best, run.evaluate("test"))
 print(predict_smiles(run, ["CCO", "c1ccccc1"]).values)
 """
 
+import math
 import time
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Unpack
+from typing import NoReturn, Unpack
 
 import torch
 from lightning.fabric import Fabric
@@ -26,15 +27,18 @@ from ckgconv.engine.check import check_run
 from ckgconv.engine.endings import EpochMean, Weights, judge_endings, keep_endings
 from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
 from ckgconv.engine.learner import Learner
+from ckgconv.engine.lock import locked_run
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.own_model import OwnModel
 from ckgconv.engine.parts import GivenParts, Parts, parts_of
 from ckgconv.engine.record import Best, Epoch, Record, new_record, write_record
-from ckgconv.engine.resume import CheckpointBudget, check_folder, restore, save_best, save_checkpoint, saved_record
+from ckgconv.engine.resume import CheckpointBudget, restore, save_best, save_checkpoint
 from ckgconv.engine.run_data import GivenData, check_data, training_data
+from ckgconv.engine.run_folder import check_folder, saved_record
 from ckgconv.engine.schedule import make_schedule
-from ckgconv.engine.setup import make_fabric, seed_epoch
+from ckgconv.engine.setup import make_fabric, process_rank, seed_epoch
+from ckgconv.engine.sound import all_finite
 from ckgconv.engine.step_memory import check_training_memory
 from ckgconv.engine.tensorboard import TensorBoard
 from ckgconv.engine.watcher import Silence, Watcher
@@ -115,31 +119,39 @@ def train(
     recipe = parts.named_in(recipe_of(recipe) if isinstance(recipe, str) else recipe)
     folder = None if folder is None else Path(folder)
     _check_settings(recipe, seed)
-    check_folder(folder, recipe, seed, precision, resume)
-    fabric = make_fabric(device, precision)
-    saved = saved_record(folder) if resume and folder is not None else None
-    graphs, identity = training_data(recipe, data, watcher, folder, None if saved is None else saved.data)
-    check_data(graphs, recipe, fabric.world_size)
-    reset_peak_memory(fabric.device)
-    torch.manual_seed(seed)
-    learner = make_learner(fabric, parts.build_model(recipe), graphs, recipe, parts)
-    learner.tell = getattr(watcher, "note", learner.tell)  # a watcher need not have it
-    _try_one_graph(learner)
-    parameters = sum(parameter.numel() for parameter in learner.model.parameters())
-    record = new_record(recipe, seed, parameters, fabric.device, precision, identity)
-    record = replace(record, metric=learner.task.metric_name)
-    run = Run(recipe, learner, record, folder, {}, EpochMean(recipe.training.epochs))
-    first_epoch = restore(run, watcher) if resume and folder is not None and folder.exists() else 0
-    if folder is not None and run.writes:
-        write_text(folder / "recipe.json", to_json(recipe))
-    _run_epochs(run, first_epoch, watcher, Callbacks(run, parts.callbacks))
-    keep_endings(run)
-    run.model.load_state_dict(run.best_weights)
-    if parts.test:
-        record_test(run)
-    else:
-        _write_result(run)
+    with nullcontext() if folder is None or process_rank() > 0 else locked_run(folder):
+        check_folder(folder, recipe, seed, precision, resume)
+        saved = saved_record(folder).data if resume and folder is not None else None
+        fabric = make_fabric(device, precision)
+        graphs, identity = training_data(recipe, data, watcher, folder, saved)
+        check_data(graphs, recipe, fabric.world_size)
+        reset_peak_memory(fabric.device)
+        torch.manual_seed(seed)
+        learner = make_learner(fabric, parts.build_model(recipe), graphs, recipe, parts)
+        learner.tell = getattr(watcher, "note", learner.tell)  # a watcher need not have it
+        _try_one_graph(learner)
+        parameters = sum(parameter.numel() for parameter in learner.model.parameters())
+        record = new_record(recipe, seed, parameters, fabric.device, precision, identity)
+        record = replace(record, metric=learner.task.metric_name)
+        run = Run(recipe, learner, record, folder, {}, EpochMean(recipe.training.epochs))
+        first_epoch = restore(run, watcher) if resume else 0
+        if run.writes:
+            _write_beginning(run)
+        _run_epochs(run, first_epoch, watcher, Callbacks(run, parts.callbacks))
+        keep_endings(run)
+        run.model.load_state_dict(run.best_weights)
+        if parts.test:
+            record_test(run)
+        else:
+            _write_result(run)
     return run
+
+
+def _write_beginning(run: Run) -> None:
+    """What a run is, before its first epoch: the record goes first, since a folder with a recipe can be resumed."""
+    assert run.folder is not None
+    write_record(run.folder, run.record)
+    write_text(run.folder / "recipe.json", to_json(run.recipe))
 
 
 def record_test(run: Run) -> None:
@@ -245,9 +257,11 @@ def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) ->
 
     def tick(graphs: int, loss: float) -> bool:
         watcher.step(graphs, loss)
-        return callbacks.step(graphs, loss)
+        return callbacks.step(graphs, loss) or not math.isfinite(loss)
 
     trained = train_epoch(run.learner, number, tick)
+    if not math.isfinite(trained["train_loss"]) or not all_finite(run.model):
+        _stop_diverged(run, number, trained["train_loss"])
     trained["seconds"] = round(trained["seconds"], 3)
     with run.learner.averaged():
         epoch = Epoch(**trained, val=evaluate(run.learner, "val"))
@@ -259,6 +273,21 @@ def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) ->
             run.best_weights = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
     run.learner.schedule.end(epoch.val)
     return epoch
+
+
+def _stop_diverged(run: Run, number: int, loss: float) -> NoReturn:
+    """End a run whose weights are lost; the network of its best epoch before is kept."""
+    best, kept = run.record.best, "No network is kept, since no epoch had ended."
+    if best is not None and run.folder is not None:
+        kept = f"{run.folder} keeps the network of epoch {best.epoch + 1}, the best one before."
+        if run.writes:
+            save_best(run)
+            write_record(run.folder, run.record)
+    what = "some weights are infinite or NaN" if math.isfinite(loss) else f"the loss is {loss}"
+    raise InputError(
+        f"Training diverged in epoch {number + 1}: {what}. {kept} Train again with a smaller training.learning_rate, "
+        f"or with training.scale_targets=true where targets are large."
+    )
 
 
 def _write_result(run: Run) -> None:

@@ -92,10 +92,23 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     check_targets(data, recipe)
     check_defined(data, recipe)
     check_sampling(data, recipe, processes)
+    _check_statistics(data, recipe, processes)
     require(
         recipe.training.sampling.kind != "none" or len(data.train) >= processes,
         f"{name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
         f"start fewer processes.",
+    )
+
+
+def _check_statistics(data: PackedDataset, recipe: Recipe, processes: int) -> None:
+    """Refuse steps on one node each: a batch norm divides by the spread of its rows, which is zero then."""
+    kernel = getattr(recipe.model, "kernel", None)
+    norms = {getattr(recipe.model, "norm", "batch"), None if kernel is None else kernel.norm}
+    largest = int(data.node_ptr.diff()[data.train.to(data.node_ptr.device)].max()) if len(data.train) else 2
+    require(
+        "batch" not in norms or largest > 1 or recipe.training.batch_size // processes > 1,
+        f"training.batch_size is {recipe.training.batch_size} and no training graph has two nodes: batch norms need "
+        f"several rows, so choose larger batches, or 'layer' for model.norm.",
     )
 
 

@@ -9,6 +9,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from lightning.fabric import Fabric
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.strategies.ddp import DDPStrategy
 
 from ckgconv.backends.cpu.memory import keep_freed_pages
@@ -27,8 +28,8 @@ def make_fabric(device: str, precision: str) -> Fabric:
     require(device != "cuda" or torch.cuda.is_available(), "device is 'cuda', but torch sees no GPU: use --device cpu.")
     # Under bf16, products that autocast leaves in float32 may use tf32 as well.
     torch.set_float32_matmul_precision("high" if precision in ("tf32", "bf16") else "highest")
-    processes = int(os.environ.get("WORLD_SIZE", os.environ.get("SLURM_NTASKS", "1")))
-    nodes = int(os.environ.get("GROUP_WORLD_SIZE", os.environ.get("SLURM_NNODES", "1")))
+    processes = process_count()
+    nodes = 1 if processes == 1 else _number("GROUP_WORLD_SIZE", "SLURM_STEP_NUM_NODES", least=1)
     # Fabric logs advice on launchers and matrix precision, both of which are chosen here.
     for name in ("lightning.fabric", "lightning.pytorch"):
         logging.getLogger(name).setLevel(logging.WARNING)
@@ -40,6 +41,8 @@ def make_fabric(device: str, precision: str) -> Fabric:
             devices=processes // nodes,
             num_nodes=nodes,
             strategy=DDPStrategy(timeout=PATIENCE) if processes > 1 else "auto",
+            # One process asks no one for its rank: Fabric takes an allocation of SLURM for a job of several.
+            plugins=[LightningEnvironment()] if processes == 1 else [],
         )
         fabric.launch()
     if fabric.device.type == "cuda":
@@ -49,6 +52,30 @@ def make_fabric(device: str, precision: str) -> Fabric:
     if processes > 1:
         atexit.register(_close_process_group)
     return fabric
+
+
+def process_count() -> int:
+    """How many processes torchrun or srun started for this command; 1 inside an allocation of SLURM without srun."""
+    return _number("WORLD_SIZE", "SLURM_STEP_NUM_TASKS", least=1)
+
+
+def process_rank() -> int:
+    """The number of this process among them, from 0; the first one prints and writes."""
+    by_slurm = ["SLURM_PROCID"] if "SLURM_STEP_NUM_TASKS" in os.environ else []
+    return _number("RANK", *by_slurm, least=0)
+
+
+def _number(*names: str, least: int) -> int:
+    """The first of these environment variables that is set; otherwise the least value."""
+    name = next((name for name in names if name in os.environ), None)
+    if name is None:
+        return least
+    text = os.environ[name]
+    require(
+        text.isascii() and text.isdigit() and len(text) < 10 and int(text) >= least,
+        f"The environment variable {name} is {text!r}: let torchrun or srun set it, or remove it.",
+    )
+    return int(text)
 
 
 def _close_process_group() -> None:

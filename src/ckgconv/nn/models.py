@@ -8,7 +8,9 @@ from ckgconv.nn.grit import GRIT
 from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.nn.propagation import Propagation
+from ckgconv.nn.size import check_size
 from ckgconv.recipe import ModelRecipe
+from ckgconv.recipe.values import check_recipe
 from ckgconv.registry import Registry
 
 OURS: dict[str, type[GraphModel]] = {
@@ -25,7 +27,10 @@ MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", OURS)
 def build_model(recipe: ModelRecipe) -> GraphModel:
     """The network of a recipe's kind, with parameters drawn by torch's generator."""
     check_kind(recipe)
-    return MODELS[recipe.kind].from_recipe(recipe)
+    check_recipe(recipe, "model")
+    kind = MODELS[recipe.kind]
+    check_size(kind, recipe)
+    return kind.from_recipe(recipe)
 
 
 def check_kind(recipe: ModelRecipe) -> None:

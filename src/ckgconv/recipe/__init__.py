@@ -8,7 +8,21 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from ckgconv.graphs import Flow
-from ckgconv.recipe.limits import AtLeast, Count, LessThan, NotNegative, Positive
+from ckgconv.recipe.limits import (
+    AtLeast,
+    AtMost,
+    Channels,
+    Count,
+    Depth,
+    LessThan,
+    Name,
+    NoLonger,
+    NotNegative,
+    Positive,
+    Steps,
+    Whole,
+    Width,
+)
 
 
 @dataclass(frozen=True)
@@ -26,9 +40,9 @@ class DataRecipe:
     most_atoms: Count = 1000  # CSV: larger molecules are left out, each with the reason
     split: Literal["official", "random", "scaffold"] = "official"  # of a CSV: random or scaffold
     split_seed: int = 0  # seed of the random split of a CSV, and of folds
-    split_number: Annotated[int, AtLeast(0)] = 0  # which split, of nodes that were split several times
+    split_number: Whole = 0  # which split, of nodes that were split several times
     folds: int | None = None  # divide all graphs into this many folds, whatever their splits; None: keep the splits
-    fold: Annotated[int, AtLeast(0)] = 0  # which fold is tested; the next one validates, the others train
+    fold: Whole = 0  # which fold is tested; the next one validates, the others train
 
 
 @dataclass(frozen=True)
@@ -40,7 +54,7 @@ class AttributeRecipe:
     """
 
     kind: Literal["types", "molecule", "linear", "constant", "none"]
-    sizes: tuple[int, ...] = ()
+    sizes: Annotated[tuple[Count, ...], NoLonger(10_000)] = ()
     normalise: Literal["none", "rows"] = "none"  # linear: divide each row by the sum of its absolute values
     dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # linear: on the attributes themselves
 
@@ -49,7 +63,7 @@ class AttributeRecipe:
 class KernelRecipe:
     """ψ: residual MLP blocks, norm, dropouts, constraint."""
 
-    blocks: int = 2
+    blocks: Annotated[int, AtLeast(0), AtMost(1000)] = 2
     norm: Literal["batch", "layer", "rms", "none"] = "batch"
     dropout: float = 0.0  # on ψ itself
     mlp_dropout: float = 0.0  # at the end of each block
@@ -62,7 +76,7 @@ class HeadRecipe:
 
     kind: Literal["pyramid", "normalised", "mlp"]
     pooling: Literal["sum", "mean", "none"]
-    layers: Count
+    layers: Depth
     outputs: Count
     dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # mlp: before each layer
     activation: Literal["model", "relu", "gelu"] = "model"  # between layers; "model": that of the network
@@ -76,16 +90,16 @@ class ModelRecipe:
     """
 
     kind: str  # name in MODELS
-    width: Count
+    width: Width
     node: AttributeRecipe
     edge: AttributeRecipe
     head: HeadRecipe
     encoding: str = "rrwp"  # name in COORDINATES
-    steps: int = 21
-    node_steps: int = 20  # steps of RWSE, the node part of an encoding without return probabilities of its own
+    steps: Steps = 21
+    node_steps: Steps = 20  # steps of RWSE, the node part of an encoding without return probabilities of its own
     support: Literal["global", "sparse_global"] | int = "global"  # a number: of hops
     flow: Flow = "source_to_target"  # which end of an edge receives: its target, or its source
-    position_channels: int = 0  # superpixels: channels of the position of each node
+    position_channels: Channels = 0  # superpixels: channels of the position of each node
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +107,7 @@ class PairNetworkRecipe(ModelRecipe):
     """What networks that learn from pseudo-coordinates of pairs may have beyond what is published, off by default."""
 
     drop_path: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # of the last block; earlier ones are dropped less often
-    coordinate_features: Annotated[int, AtLeast(0)] = 0  # frequencies of the sines and cosines of each coordinate
+    coordinate_features: Channels = 0  # frequencies of the sines and cosines of each coordinate
     size_features: bool = False  # degree of each node and order of its graph, as two node inputs more
 
 
@@ -101,7 +115,7 @@ class PairNetworkRecipe(ModelRecipe):
 class KernelNetworkRecipe(PairNetworkRecipe):
     """What every network of CKGConv blocks has."""
 
-    blocks: Count
+    blocks: Depth
     kernel: KernelRecipe = KernelRecipe()
     dropout: float = 0.0
     norm: Literal["batch", "layer"] = "batch"
@@ -124,8 +138,8 @@ class HybridRecipe(KernelNetworkRecipe):
 
     kind: str = "hybrid"
     mixing: Literal["turns", "parallel", "modulated"]
-    heads: Count = 8  # of attention: in turns and in parallel
-    head_channels: Count = 8  # of a query, a key and a value of one head
+    heads: Width = 8  # of attention: in turns and in parallel
+    head_channels: Width = 8  # of a query, a key and a value of one head
     attention_dropout: float = 0.0  # on attention weights, or on the queries that modulate a kernel
 
 
@@ -134,8 +148,8 @@ class GRITRecipe(PairNetworkRecipe):
     """A GRIT graph transformer."""
 
     kind: str = "grit"
-    blocks: Count
-    heads: Count = 8
+    blocks: Depth
+    heads: Width = 8
     dropout: float = 0.0  # on the output of attention, the pair state and the hidden layer of the feed-forward network
     attention_dropout: float = 0.0
     clamp: Positive = 5.0  # largest attention score
@@ -146,8 +160,8 @@ class GraphormerRecipe(ModelRecipe):
     """A Graphormer."""
 
     kind: str = "graphormer"
-    blocks: Count
-    heads: Count = 8
+    blocks: Depth
+    heads: Width = 8
     dropout: float = 0.0  # on the output of attention and of the feed-forward network
     attention_dropout: float = 0.0
 
@@ -158,15 +172,15 @@ class MessagePassingRecipe(ModelRecipe):
 
     kind: str = "message_passing"
     layer: Literal["gcn", "gcn_edges", "gine", "gatv2", "gatedgcn", "pna"]
-    blocks: Count
-    heads: Count = 4  # of GATv2
+    blocks: Depth
+    heads: Width = 4  # of GATv2
     residual: bool = True
     ffn: bool = True  # a feed-forward network after each layer
     norm: Literal["batch", "layer", "none"] = "batch"
     activation: Literal["relu", "gelu"] = "relu"
     dropout: float = 0.0
-    encoding_channels: Annotated[int, AtLeast(0)] = 0  # of h⁰, for the node part of the encoding alone; 0: it is added
-    attention_heads: Annotated[int, AtLeast(0)] = 0  # attention over the support next to the layer, as in GPS
+    encoding_channels: Channels = 0  # of h⁰, for the node part of the encoding alone; 0: it is added
+    attention_heads: Channels = 0  # attention over the support next to the layer, as in GPS
     attention_dropout: float = 0.0
 
 
@@ -175,7 +189,7 @@ class PropagationRecipe(ModelRecipe):
     """A `Propagation`."""
 
     kind: str = "propagation"
-    layers: Count
+    layers: Depth
     dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0
 
 
@@ -200,7 +214,7 @@ class TrainingRecipe:
     loss: str  # name in LOSSES
     metric: str  # name in METRICS
     epochs: Count
-    warmup_epochs: Annotated[int, AtLeast(0)]
+    warmup_epochs: Whole
     batch_size: Count
     learning_rate: Positive = 1e-3
     min_learning_rate: NotNegative = 1e-4
@@ -222,7 +236,7 @@ class TrainingRecipe:
 class Recipe:
     """A named run: data set, model, training."""
 
-    name: str
+    name: Name
     data: DataRecipe
     model: ModelRecipe
     training: TrainingRecipe

@@ -1,5 +1,7 @@
 """Values as JSON has them → dataclasses, by the annotations of their fields; strict, so that no typo is ignored."""
 
+import math
+import reprlib
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, fields, is_dataclass
 from types import NoneType, UnionType
@@ -17,6 +19,9 @@ PLAIN: dict[type, tuple[type, ...]] = {
     str: (str,),
     NoneType: (NoneType,),
 }
+# How values appear in messages: a few of many, and the beginning of a long text.
+SHORT = reprlib.Repr()
+SHORT.maxlevel, SHORT.maxstring, SHORT.maxother, SHORT.maxlong = 3, 120, 120, 60
 # Declared dataclass → the subclass to create in its place, such as the recipe of a kind of model.
 Subclasses = Mapping[type, type]
 
@@ -48,14 +53,22 @@ def convert(value: Any, kind: Any, where: str, subclasses: Subclasses | None = N
         return _one_of(value, choices, where)
     if origin is tuple and isinstance(value, list | tuple):
         return tuple(convert(item, choices[0], f"{where}[{index}]") for index, item in enumerate(value))
-    if origin is Literal and value in choices:
+    if origin is Literal and type(value) in (str, int) and value in choices:
         return value
     plain: tuple[type, ...] = PLAIN.get(kind, ())
     if isinstance(value, bool) and kind is not bool:
         plain = ()
-    if type(value) in plain:
+    if type(value) in plain and (kind is not float or _is_finite(value)):
         return float(value) if kind is float else value
-    raise InputError(f"{where} is {value!r}: give {describe(kind)}.")
+    raise InputError(f"{where} is {shown(value)}: give {describe(kind)}.")
+
+
+def shown(value: Any) -> str:
+    """A value in an error message, cut short where it is long."""
+    try:
+        return SHORT.repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of thousands of digits"
 
 
 def describe(kind: Any) -> str:
@@ -76,17 +89,25 @@ def describe(kind: Any) -> str:
 def _within(value: Any, limits: tuple[Limit, ...], where: str) -> Any:
     for limit in limits:
         if not limit.admits(value):
-            raise InputError(f"{where} is {value:g}: give {limit}.")
+            found = f"{value:g}" if isinstance(value, float) else shown(value)
+            raise InputError(f"{where} is {found}: give {limit}.")
     return value
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return False
 
 
 def _dataclass(value: Any, kind: Any, where: str, subclasses: Subclasses | None) -> Any:
     if not isinstance(value, Mapping):
-        raise InputError(f"{where} is {value!r}: give a group of values.")
+        raise InputError(f"{where} is {shown(value)}: give a group of values.")
     kinds = kinds_of(kind)
     for name in value:
         if name not in kinds:
-            raise InputError(f"{where} has no value {name!r}: {nearest(name, list(kinds))}")
+            raise InputError(f"{where} has no value {shown(name)}: {nearest(name, list(kinds))}")
     try:
         return kind(**{name: convert(item, kinds[name], f"{where}.{name}", subclasses) for name, item in value.items()})
     except TypeError as error:
@@ -101,4 +122,4 @@ def _one_of(value: Any, choices: tuple[Any, ...], where: str) -> Any:
             return convert(value, choice, where)
         except InputError:
             continue
-    raise InputError(f"{where} is {value!r}: give {' or '.join(describe(choice) for choice in choices)}.")
+    raise InputError(f"{where} is {shown(value)}: give {' or '.join(describe(choice) for choice in choices)}.")

@@ -12,9 +12,11 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any
 
 from ckgconv.checks import InputError
+from ckgconv.files import parse_json
 from ckgconv.nn.models import MODELS
 from ckgconv.recipe import CKGCNRecipe, ModelRecipe, Recipe
-from ckgconv.recipe.values import convert, kinds_of
+from ckgconv.recipe.format import FORMAT, check_format
+from ckgconv.recipe.values import convert, kinds_of, shown
 from ckgconv.registry import nearest
 
 # The one value that cannot be changed alone: it decides which other fields its group has.
@@ -29,9 +31,11 @@ def to_json(recipe: Recipe) -> str:
 def from_json(text: str, where: str) -> Recipe:
     """The recipe of a JSON text; `where` names the file in error messages."""
     try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{where} is not JSON ({error}): give a recipe.json that a run has written.") from error
+        values = parse_json(text)
+    except InputError as error:
+        raise InputError(f"{where} is no recipe ({error}): give a recipe.json that a run has written.") from error
+    if isinstance(values, dict):
+        check_format(values.pop("format", FORMAT), where)
     read: Recipe = convert(_with_flow(values), Recipe, where, {ModelRecipe: _model_recipe(values)})
     return read
 
@@ -41,18 +45,25 @@ def with_value(recipe: Recipe, assignment: str) -> Recipe:
     path, equals, text = assignment.partition("=")
     if not equals:
         raise InputError(f"--set {assignment} has no '=': write it as model.width=32.")
-    try:
-        value = json.loads(text)
-    except json.JSONDecodeError:
-        value = text
+    value = _value(text, path)
     if path == KIND and value != recipe.model.kind:
         raise InputError(
-            f"{KIND} cannot be set to {value!r} alone, since each kind of model has values of its own: choose a recipe "
-            f"of that kind instead of {recipe.name!r}."
+            f"{KIND} cannot be set to {shown(value)} alone, since each kind of model has values of its own: choose a "
+            f"recipe of that kind instead of {recipe.name!r}."
         )
     changed: Recipe = _changed(recipe, path.split("."), value, path)
     # The paper's figure is one of the recipe's own metric.
     return changed if changed.training.metric == recipe.training.metric else replace(changed, paper_test=())
+
+
+def _value(text: str, path: str) -> Any:
+    """What a text stands for: a text of its own where it is not JSON."""
+    try:
+        return parse_json(text)
+    except InputError as error:
+        if not isinstance(error.__cause__, json.JSONDecodeError):
+            raise InputError(f"{path} cannot be read ({error}): give a plain value.") from error
+        return text
 
 
 def _model_recipe(values: Any) -> type[ModelRecipe]:

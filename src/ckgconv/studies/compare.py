@@ -157,7 +157,7 @@ def draw(groups: Sequence[Group], metric: str, title: str) -> Figure:
     _draw_metrics(figure.add_subplot(grid[0, :]), groups, metric)
     for place, name in enumerate(("training loss", f"validation {metric}")):
         _draw_curves(figure.add_subplot(grid[1, place]), groups, name, log=direction(metric) is False)
-    figure.suptitle(title, fontsize=10, wrap=True)
+    figure.suptitle(title, fontsize=10, wrap=True, parse_math=False)
     return figure
 
 
@@ -197,7 +197,7 @@ def _draw_curves(axes: Axes, groups: Sequence[Group], name: str, log: bool) -> N
         axes.yaxis.set_minor_formatter("")
     axes.tick_params(labelsize=8)
     axes.set_xlabel("epoch", fontsize=9)
-    axes.set_title(name, fontsize=9)
+    axes.set_title(name, fontsize=9, parse_math=False)
     axes.grid(alpha=0.3, which="both")
 
 

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from ckgconv import InputError
-from ckgconv.campaigns import lock
-from ckgconv.campaigns.lock import holder_of, locked
+from ckgconv.engine import lock
+from ckgconv.engine.lock import holder_of, locked
 
 
 def test_a_second_process_is_refused_and_a_third_may_follow(tmp_path):
