@@ -56,7 +56,8 @@ def test_a_run_of_an_earlier_version_resumes_to_its_weights(tmp_path):
     allowed = tolerance()
     found, _ = checkpoint.load(folder / "checkpoints" / "000003")
     wanted = load_file(OLD / "expected.safetensors")
-    assert set(found) == set(wanted)
+    # Since then a checkpoint also has the mean of the last epochs.
+    assert {name for name in found if not name.startswith("mean.")} == set(wanted)
     for name, value in wanted.items():
         torch.testing.assert_close(found[name], value, rtol=allowed["rel"], atol=allowed["abs"], msg=name)
     written = load_record(folder).to_json()
