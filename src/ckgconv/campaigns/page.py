@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from ckgconv.campaigns.folder import CampaignFolder, Event
 from ckgconv.campaigns.plan import Campaign
-from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, progress_of
+from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, differences, progress_of
 from ckgconv.engine.record import Best, Ending, Record
 from ckgconv.recipe import Recipe
 from ckgconv.studies.compare import costs, direction
@@ -151,11 +151,8 @@ def counts_in(run: Progress, final: bool) -> bool:
 
 def rows_of(campaign: Campaign, found: Sequence[Progress]) -> list[Row]:
     """In the order of the file, those of one data set together; labels name what not all runs share."""
-    settings = [{each.planned.precision, *each.planned.changes} for each in found]
-    shared = set.intersection(*settings)
     groups: dict[str, list[Progress]] = {}
-    for each in found:
-        apart = [value for value in (*each.planned.changes, each.planned.precision) if value not in shared]
+    for each, apart in zip(found, differences(found), strict=True):
         groups.setdefault(" ".join([each.planned.recipe, *apart]), []).append(each)
     rows = [Row(label, tuple(runs), campaign.final) for label, runs in groups.items()]
     order = list(dict.fromkeys(row.problem for row in rows))
