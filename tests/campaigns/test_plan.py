@@ -46,6 +46,7 @@ def test_the_shipped_campaigns():
         "levers-cluster": 10,
         "levers-superpixels": 28,
         "levers-peptides": 12,
+        "ablations-zinc": 30,
     }
     hybrid = runs["hybrids-zinc"][0].resolved().training
     assert (hybrid.epochs, hybrid.warmup_epochs) == (200, 10)

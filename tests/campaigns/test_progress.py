@@ -3,7 +3,18 @@
 from campaign_files import SMALL, adopted
 from records import write_run
 
-from ckgconv.campaigns.progress import DONE, FAILED, STOPPED, UNTESTED, WAITING, counts, duration, expected, progress_of
+from ckgconv.campaigns.progress import (
+    DONE,
+    FAILED,
+    STOPPED,
+    UNTESTED,
+    WAITING,
+    counts,
+    differences,
+    duration,
+    expected,
+    progress_of,
+)
 
 
 def write(folder, place: int, test: float | None = None, **more) -> None:
@@ -22,10 +33,27 @@ def test_states_and_the_expected_time(tmp_path):
     seconds = (10 / 3 + 10) / 2  # a run of 10 s had 3 epochs, another one 1
     assert found[1].epoch_seconds == seconds
     assert [each.left_seconds for each in found[:4]] == [0.0, 2 * seconds, 0.0, 3 * seconds]
-    assert found[4].left_seconds is None  # none of that recipe has begun
-    assert expected(found) == "about 17 s at 2 at once and 4 runs of unknown length"
+    assert [each.left_seconds for each in found[4:]] == [50 * seconds] * 4  # as the same recipe with other changes
+    assert expected(found) == f"about {duration((5 + 4 * 50) * seconds / 2)} at 2 at once"
     assert expected(found[:1]) == "nothing"
     assert counts(found) == "1 done, 1 stopped, 5 waiting, 1 failed"
+
+
+def test_nothing_is_known_of_a_recipe_or_precision_that_was_not_trained(tmp_path):
+    grid = {"recipes": ["zinc-demo", "zinc"], "precisions": ["32", "bf16"]}
+    folder = adopted(tmp_path, grid=grid)
+    write(folder, 0, epochs=1)
+    found = progress_of(folder)
+    assert [each.left_seconds is None for each in found] == [False, True, True, True]
+    assert expected(found) == "about 20 s at 1 at once and 3 runs of unknown length"
+
+
+def test_differences_leave_out_what_all_runs_share(tmp_path):
+    wider = [*SMALL[:3], "model.width=16", *SMALL[4:]]
+    folder = adopted(tmp_path, grid={"changes": [SMALL, wider, [*SMALL, "model.drop_path=0.1"]]})
+    found = differences(progress_of(folder))
+    assert found == [("model.width=8",), ("model.width=16",), ("model.drop_path=0.1", "model.width=8")]
+    assert differences(progress_of(folder)[:1]) == [()]
 
 
 def test_runs_of_a_final_campaign_are_done_when_tested(tmp_path):

@@ -1,6 +1,7 @@
 """`ckgconv campaign`: train, ask for the status, declare final, go on; and what is refused."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_a_campaign_from_its_file_to_its_page(ckgconv):
 def test_failures_end_with_code_1_and_a_piece_with_0(ckgconv, monkeypatch):
     code, out, _ = ckgconv("campaign", write(grid={"seeds": [0, 1]}), "--seconds", "0", "--device", "cpu")
     assert code == 0
-    assert "1 stopped, 1 waiting. Left: about 0 s at 1 at once." in out
+    assert re.search(r"1 stopped, 1 waiting\. Left: about \d+ s at 1 at once\.", out)
     monkeypatch.setattr(Task, "command", property(lambda task: ["false"]), raising=False)
     monkeypatch.setattr(queue, "Task", Task)
     code, out, _ = ckgconv("campaign", "small.json", "--device", "cpu")

@@ -4,14 +4,29 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from ckgconv import InputError, open_run, predict_smiles
+from ckgconv.cli import app
+from ckgconv.data import zinc
+from ckgconv.data.molecules import read_smiles
 from ckgconv.engine.ensemble import open_networks
+from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.opened import open_network
+from ckgconv.engine.prepared import prepare
 from ckgconv.engine.trained import FOLDER, TRAINED, run_folder
 
 RESULTS = Path(__file__).parents[2] / "results"
 LARGEST = 2 * 2**20  # bytes of the weights
+# Graphs of the test split and their SMILES in ZINC-250k; all but the last have the alternation that RDKit chooses.
+MOLECULES = {
+    11_001: "O=C(NCCNS(=O)(=O)c1cccc(Cl)c1F)c1cccnc1",
+    11_002: "Cc1[nH]c2ccccc2c1CC(=O)N[C@H](C(N)=O)c1ccccc1",
+    11_005: "CCc1nc2n(n1)[C@@H](CC(=O)Nc1ccccc1OC)C(=O)N2",
+    11_006: "IC[C@@H]1Cn2c(nnc2-c2ccncc2)S1",
+    11_007: "COC(=O)[C@H]1C[C@H]2CCCC[C@@H]2N1S(=O)(=O)N1CCOCC1",
+    11_004: "CC[NH2+][C@@H](Cc1ccc2c(c1)CCC2)[C@H]1CSCCS1",
+}
 
 
 def test_every_folder_has_a_name_and_is_small():
@@ -44,16 +59,33 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path, monkeypatch):
 
 
 def test_molecules_are_predicted_as_the_graphs_of_the_data_set():
-    """SMILES of ZINC-250k whose graphs are these molecules of the test split."""
     run = open_run("zinc", device="cpu")
     assert run.record.best.val < 0.07
+    graphs = torch.tensor(list(MOLECULES))
     found = predict_smiles(run, list(MOLECULES.values()))
     assert not any(found.reasons)
-    graphs = torch.tensor(list(MOLECULES))
-    from ckgconv.engine.epoch import predict_batch
-    from ckgconv.engine.prepared import prepare
-
     wanted = predict_batch(run.learner, prepare(run.learner, graphs).batch)
-    torch.testing.assert_close(torch.tensor(found.values), wanted, rtol=1e-4, atol=1e-4)
-    error = (wanted.squeeze(-1) - run.learner.data.y[graphs]).abs().mean()
-    assert float(error) < 0.2
+    from_smiles = torch.tensor(found.values)
+    torch.testing.assert_close(from_smiles[:-1], wanted[:-1], rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(from_smiles[-1], wanted[-1], rtol=0, atol=0.1)
+    assert float((from_smiles.squeeze(-1) - run.learner.data.y[graphs]).abs().mean()) < 0.2
+
+
+def test_charges_and_hydrogens_are_read_as_in_the_data_set():
+    """Atom types and bonds of one molecule, as sets: the order of atoms is that of the SMILES."""
+    data, graph = zinc(), 11_007
+    nodes, edges = (slice(*pointer[graph : graph + 2].tolist()) for pointer in (data.node_ptr, data.edge_ptr))
+    found = read_smiles(MOLECULES[graph], "zinc")
+    assert sorted(found.x[:, 0]) == sorted(data.x[nodes, 0].tolist())
+    assert sorted(found.edge_attr[:, 0]) == sorted(data.edge_attr[edges, 0].tolist())
+
+
+def test_the_command_line_predicts_by_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("m.csv").write_text("smiles\nCCO\nC[Si](C)(C)C\n")
+    found = CliRunner().invoke(app, ["predict", "zinc", "m.csv", "-o", "out.csv", "--device", "cpu", "--json"])
+    assert found.exit_code == 0, found.output
+    header, first, second = Path("out.csv").read_text().splitlines()
+    assert header == "smiles,prediction,reason"
+    assert first.startswith("CCO,")
+    assert second.endswith(",,Atom 'Si' is not among the types of ZINC-12k.")

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from ckgconv.campaigns.folder import CampaignFolder, Event
 from ckgconv.campaigns.plan import Campaign
-from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, progress_of
+from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, differences, progress_of
 from ckgconv.engine.record import Best, Ending, Record
 from ckgconv.recipe import Recipe
 from ckgconv.studies.compare import costs, direction
@@ -151,11 +151,8 @@ def counts_in(run: Progress, final: bool) -> bool:
 
 def rows_of(campaign: Campaign, found: Sequence[Progress]) -> list[Row]:
     """In the order of the file, those of one data set together; labels name what not all runs share."""
-    settings = [{each.planned.precision, *each.planned.changes} for each in found]
-    shared = set.intersection(*settings)
     groups: dict[str, list[Progress]] = {}
-    for each in found:
-        apart = [value for value in (*each.planned.changes, each.planned.precision) if value not in shared]
+    for each, apart in zip(found, differences(found), strict=True):
         groups.setdefault(" ".join([each.planned.recipe, *apart]), []).append(each)
     rows = [Row(label, tuple(runs), campaign.final) for label, runs in groups.items()]
     order = list(dict.fromkeys(row.problem for row in rows))
@@ -279,7 +276,7 @@ def _told(history: Sequence[Event]) -> str:
 
 
 def _draw(campaign: Campaign, rows: Sequence[Row]) -> Figure:
-    """A panel for each data set: every seed a dot, the mean a bar, the printed result a square."""
+    """A panel for each data set: every seed a dot, the mean a bar, the first row's a line, the printed one a square."""
     problems = dict.fromkeys(row.problem for row in rows)
     panels = [[row for row in rows if row.problem == problem] for problem in problems]
     heights = [1.0 + 0.4 * len(panel) for panel in panels]
@@ -295,6 +292,8 @@ def _draw(campaign: Campaign, rows: Sequence[Row]) -> Figure:
 
 
 def _draw_panel(axes: Axes, rows: Sequence[Row], final: bool) -> None:
+    if rows[0].judged.values:
+        axes.axvline(fmean(rows[0].judged.values), color="tab:gray", linewidth=0.8, linestyle="--")
     for place, row in enumerate(rows):
         values = row.judged.values
         axes.plot(values, [place] * len(values), "o", color="tab:blue", alpha=0.6)
@@ -303,9 +302,11 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], final: bool) -> None:
         if final and row.paper:
             spread = row.paper[1] if len(row.paper) > 1 else None
             axes.errorbar(row.paper[0], place + 0.25, xerr=spread, fmt="s", color="tab:gray", markersize=4)
-    axes.set_yticks(range(len(rows)), [fill(row.label, LABEL_WIDTH) for row in rows], fontsize=7)
+    axes.set_yticks(
+        range(len(rows)), [fill(row.label, LABEL_WIDTH, break_long_words=False) for row in rows], fontsize=7
+    )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="x", labelsize=8)
     (data, metric), split = rows[0].problem, "test" if final else "validation"
-    axes.set_xlabel(f"{data}: {split} {metric}, each seed; bar: mean", fontsize=8)
+    axes.set_xlabel(f"{data}: {split} {metric}, each seed; bar: mean; dashed: that of the first", fontsize=8)
     axes.grid(axis="x", alpha=0.3)

@@ -1,6 +1,7 @@
 """What of a campaign is done, running and left, and how long that may take.
 
-A run that has not begun is expected to take what the epochs of the same recipe and changes have taken so far.
+A run that has not begun is expected to take what the epochs of the same recipe and changes have taken so far; where
+none of these was trained, those of the same recipe with other changes.
 """
 
 from collections.abc import Sequence
@@ -54,18 +55,31 @@ def progress_of(folder: CampaignFolder) -> list[Progress]:
     for each in planned:
         record = records[each.name]
         if record is not None and record.epochs:
-            speeds.setdefault(each.label, []).append(record.wall_s / len(record.epochs))
+            for kind in (each.label, _whatever_changes(each)):
+                speeds.setdefault(kind, []).append(record.wall_s / len(record.epochs))
     return [
         Progress(
             each,
             _state(campaign, records[each.name], each.name in running, each.name in failures),
             records[each.name],
             each.resolved().training.epochs,
-            median(speeds[each.label]) if each.label in speeds else None,
+            median(found) if (found := speeds.get(each.label) or speeds.get(_whatever_changes(each))) else None,
             failures.get(each.name),
         )
         for each in planned
     ]
+
+
+def _whatever_changes(planned: PlannedRun) -> str:
+    """What runs have in common whose epochs may take about as long."""
+    return f"{planned.recipe} with any changes, {planned.precision}"
+
+
+def differences(found: Sequence[Progress]) -> list[tuple[str, ...]]:
+    """Of each run, its changes and precision as far as not all runs share them."""
+    settings = [(*each.planned.changes, each.planned.precision) for each in found]
+    shared = set.intersection(*map(set, settings))
+    return [tuple(value for value in each if value not in shared) for each in settings]
 
 
 def _state(campaign: Campaign, record: Record | None, running: bool, failed: bool) -> str:

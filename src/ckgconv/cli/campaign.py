@@ -12,7 +12,7 @@ from rich.table import Table
 from ckgconv.campaigns.folder import HISTORY, CampaignFolder
 from ckgconv.campaigns.page import write_campaign_page
 from ckgconv.campaigns.plan import FILE, campaign_file, read_campaign, shipped
-from ckgconv.campaigns.progress import Progress, counts, duration, expected, progress_of
+from ckgconv.campaigns.progress import Progress, counts, differences, duration, expected, progress_of
 from ckgconv.campaigns.queue import QueueSettings, all_failed, train_all
 from ckgconv.checks import check_choice, require
 from ckgconv.cli import terminal
@@ -84,12 +84,14 @@ def _show(folder: CampaignFolder, console: Console, as_json: bool) -> None:
         print(valid_json({"name": campaign.name, "final": campaign.final, "left": expected(found), "runs": runs}))
         return
     title = f"{campaign.name}, {'final' if campaign.final else 'not final: no run is tested'}"
-    table = Table("run", "state", "epochs", "best val", "s/epoch", "left", title=title)
-    for each in found:
+    apart = differences(found)
+    what = ("changes",) if any(apart) else ()
+    table = Table("run", *what, "state", "epochs", "best val", "s/epoch", "left", title=title)
+    for each, changes in zip(found, apart, strict=True):
         values = _values(each)
         left = "–" if not each.left_seconds else duration(each.left_seconds)
-        epochs = f"{each.done} of {each.epochs}"
-        table.add_row(each.planned.name, each.state, epochs, shown(values["val"]), shown(values["epoch_s"]), left)
+        run = (each.planned.name, *([" ".join(changes) or "–"] if what else []), each.state)
+        table.add_row(*run, f"{each.done} of {each.epochs}", shown(values["val"]), shown(values["epoch_s"]), left)
     console.print(table)
     for each in found:
         if each.failure is not None:

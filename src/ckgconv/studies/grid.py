@@ -2,13 +2,15 @@
 
 Runs are kept by recipe, not by study: the published recipe, which is a row of nearly every table, is trained once.
 A shortened protocol (`--epochs`) shortens the warm-up by the same factor and the title of its column says so. The
-record.json of a finished run is enough: tables can be made again on a machine that trained none of the runs.
+record.json of a finished run is enough: tables can be made again on a machine that trained none of the runs. So a
+campaign may train a grid, and the folder of its runs is given as `--keep`.
 
 Legend: V variants, S seeds.
 """
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -20,12 +22,12 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ckgconv.checks import require
+from ckgconv.checks import InputError, require
 from ckgconv.data import load
 from ckgconv.engine.record import Record, read_record, write_record
 from ckgconv.engine.run import train
 from ckgconv.recipe import Recipe, SamplingRecipe
-from ckgconv.studies.outcomes import epoch_seconds, origin_of
+from ckgconv.studies.outcomes import epoch_seconds, origin_of, trained_recipe
 from ckgconv.studies.processes import in_processes
 from ckgconv.studies.report import Cell, Options, Report, new_figure
 from ckgconv.studies.t_test import sample, t_test
@@ -109,7 +111,8 @@ def run_grid(variants: Sequence[Variant], options: Options) -> list[Outcome]:
     """Train every variant with every seed; finished runs are read, interrupted ones resumed."""
     seeds = options.seeds or SEEDS
     tasks = [(shortened(variant.recipe, options.epochs), seed) for variant in variants for seed in seeds]
-    kept = [_kept(*task, options) for task in tasks]
+    others = _others(options)
+    kept = [_kept(*task, options) or others.get((digest(task[0]), task[1])) for task in tasks]
     missing = [task for task, record in zip(tasks, kept, strict=True) if record is None]
     runs = partial(_trained, options=options)
     serial = options.workers == 1 or not missing
@@ -145,6 +148,17 @@ def _kept(recipe: Recipe, seed: int, options: Options) -> Record | None:
         f"names, or another folder with --keep.",
     )
     return record
+
+
+def _others(options: Options) -> dict[tuple[str, int], Record]:
+    """Finished runs of the right precision by recipe and seed, whatever their folders are called, as in a campaign."""
+    found = {}
+    for file in sorted(options.keep.glob("*/record.json")) if options.keep is not None else ():
+        record = finished_record(file.parent)
+        if record is not None and record.precision == options.precision:
+            with suppress(InputError):  # a recipe of another version
+                found[digest(trained_recipe(record)), record.seed] = record
+    return found
 
 
 def _trained(recipe: Recipe, seed: int, options: Options) -> Record:

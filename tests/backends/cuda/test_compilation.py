@@ -1,9 +1,14 @@
 """What is said about compiled kernels, and that they are found again in Triton's cache."""
 
+from dataclasses import replace
+
 import pytest
 from on_device import needs_triton
+from small_data import small_dataset
 
+from ckgconv import recipe, train
 from ckgconv.backends.cuda.compilation import compiling
+from ckgconv.engine.watcher import Silence
 
 pytestmark = needs_triton
 
@@ -52,3 +57,18 @@ def test_a_listener_of_the_users_own_is_told_too_and_returns(monkeypatch):
         fail()
     assert heard == [{"cache_hit": True, "times": None}]
     assert knobs.compilation.listener is own
+
+
+def test_a_watcher_with_notes_hears_it_and_one_without_need_not():
+    chosen = recipe("zinc")
+    model = replace(chosen.model, width=8, blocks=1, steps=3)
+    chosen = replace(chosen, model=model, training=replace(chosen.training, epochs=1, warmup_epochs=0, batch_size=8))
+    heard = []
+
+    class Notes(Silence):
+        def note(self, sentence):
+            heard.append(sentence)
+
+    for watcher in (Notes(), Silence()):
+        train(chosen, data=small_dataset(chosen), device="cpu", watcher=watcher).learner.tell("It takes a while.")
+    assert heard == ["It takes a while."]
