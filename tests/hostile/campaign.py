@@ -79,7 +79,8 @@ def main() -> None:
     print("|---|---|---|---|---|---|", flush=True)
     for name in options.doors:
         tally = attack(DOORS[name], options.cases // len(options.doors), options.seed, children)
-        counts, failures = tally.counts, len(tally.failures)
+        counts = tally.counts
+        failures = counts.total() - counts["result"] - counts["refused"]
         row = (name, counts.total(), counts["result"], counts["refused"], failures, f"{tally.slowest:.1f}")
         print("| " + " | ".join(map(str, row)) + " |", flush=True)
         for case, outcome in tally.failures.items():

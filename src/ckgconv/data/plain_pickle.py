@@ -310,7 +310,8 @@ def _kept(storages: Storages) -> Storages:
 def _named(module: str, name: str) -> Any:
     found = NAMES.get((module, name)) or NAMES.get((module.replace("numpy._core", "numpy.core"), name))
     if found is None:
-        raise InputError(f"A pickle names {module}.{name}, which is not plain data: it is not read.")
+        shown = repr(f"{module}.{name}"[:80])  # which may hold anything
+        raise InputError(f"A pickle names {shown}, which is not plain data: it is not read.")
     return found
 
 

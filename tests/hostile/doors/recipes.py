@@ -1,5 +1,6 @@
 """Recipe files: JSON with any byte changed, and values from where programs break. Only read, not trained."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def changed(draw: st.DrawFn) -> bytes:
             group = draw(st.sampled_from(inner))
         name = draw(st.sampled_from([*group, "other"]))
         if draw(st.integers(0, 4)):
-            group[name] = draw(VALUES)
+            group[name] = copy.deepcopy(draw(VALUES))  # later changes may reach into it
         else:
             group.pop(name, None)
     return json.dumps(values).encode()
