@@ -5,7 +5,11 @@ BIN := $(VENV)/bin
 # Processes that share the tests, one thread each.
 WORKERS ?= 2
 
-.PHONY: setup demo test lint types pytest docs gpu-test clean
+# Cases of the hostile campaign, over all doors, and their seed.
+N ?= 10000
+SEED ?= 20261117
+
+.PHONY: setup demo test lint types pytest docs gpu-test hostile clean
 
 setup: $(VENV)/.installed
 
@@ -36,6 +40,10 @@ docs: setup
 # On a machine with a GPU whose python3 holds torch and Triton: the kernels as they are, not by the interpreter.
 gpu-test:
 	PYTHONPATH=src python3 -m pytest tests/ops tests/backends tests/engine/test_captured.py tests/test_devices.py -p no:cacheprovider
+
+# Random damaged input for every door of the library; failures are kept under tests/hostile/regressions.
+hostile: setup
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m hostile.campaign --cases $(N) --seed $(SEED)
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

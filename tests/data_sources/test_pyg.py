@@ -51,6 +51,8 @@ def test_targets_of_graphs_and_of_nodes():
         ([graph(edge_attr=torch.ones(3)), graph(edge_attr=torch.ones(5))], "edge_attr of graph 0 has shape"),
         ([graph(edge_weight=torch.ones(3)), graph(edge_weight=torch.ones(5))], "edge_weight of graph 0 has shape"),
         ([graph(pos=torch.ones(2, 2))], "pos of graph 0 has shape"),
+        ([graph(pos=torch.tensor(1.0))], "pos of graph 0 has shape"),
+        ([graph(num_nodes="three")], "its num_nodes is a str"),
         ([graph(y=torch.ones(11))] * 2, r"y of graph 0 has 11 rows for 3 nodes.*\[1, T\] per graph"),
         ([graph(y=torch.ones(3)), graph()], "y of graph 1 has 1 rows for 3 nodes"),
         ([graph(y=torch.tensor([float("inf")]))], "y contains inf"),

@@ -78,7 +78,10 @@ def test_a_binary_file_is_refused(tmp_path):
     ("text", "words"),
     [
         # Closed by the next quote, 16 rows later; never closed; closed in the middle of a cell.
-        ("smiles,name,y\n" + "\n".join('CC,"a,1' if row in (3, 19) else "CC,a,1" for row in range(20)), "Line 5 of|in line 5"),
+        (
+            "smiles,name,y\n" + "\n".join('CC,"a,1' if row in (3, 19) else "CC,a,1" for row in range(20)),
+            "Line 5 of|in line 5",
+        ),
         ('smiles,y\nCCO,1\nCC,"2\nCCC,3\n', "Line 3|in line 3"),
         ('smiles,y\nCCO,1\n"CC"C,2\n', "in line 3"),
         ('smiles,"a\nb"\nCC,1\n', "Line 1 of .* goes on to line 2"),

@@ -24,6 +24,7 @@ Featuriser = Literal["molecule", "zinc"]
 MOST_ATOMS = 1000
 LETTERS_PER_ATOM = 20
 LETTERS_SHOWN = 80
+HYDROGEN = 1
 ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 BOND_SIZES = (5, 6, 2)
 CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
@@ -80,16 +81,17 @@ def read_smiles(smiles: str, featuriser: Featuriser, most_atoms: int = MOST_ATOM
     """
     chem = _rdkit()
     shown = smiles if len(smiles) <= LETTERS_SHOWN else smiles[: LETTERS_SHOWN - 1] + "…"
-    if len(smiles) > LETTERS_PER_ATOM * most_atoms:  # before rdkit parses it, which may take long
+    if len(smiles) > LETTERS_PER_ATOM * most_atoms:
         raise InputError(f"{shown!r} has {len(smiles):,} letters, too many for the {most_atoms:,} atoms allowed.")
+    if len(smiles) > most_atoms:  # counted before rdkit looks for rings and stereo, which takes long
+        _check_atoms(chem.MolFromSmiles(smiles, sanitize=False), shown, most_atoms)
     molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None
     if molecule is None:
         raise InputError(f"{shown!r} is not a valid SMILES." if smiles.strip() else "The SMILES is empty.")
     count = molecule.GetNumAtoms()
     if count == 0:
         raise InputError(f"{shown!r} has no atom.")
-    if count > most_atoms:
-        raise InputError(f"{shown!r} has {count:,} atoms, more than the {most_atoms:,} allowed (data.most_atoms).")
+    _check_atoms(molecule, shown, most_atoms)
     atom, bond = FEATURISERS[featuriser]
     if featuriser == "zinc":
         chem.Kekulize(molecule)
@@ -101,6 +103,15 @@ def read_smiles(smiles: str, featuriser: Featuriser, most_atoms: int = MOST_ATOM
     columns = [bond(each) for each in bonds for _ in range(2)]
     width = len(BOND_SIZES) if featuriser == "molecule" else 1
     return Molecule(atoms, np.ascontiguousarray(edges), np.array(columns, dtype=np.uint8).reshape(-1, width))
+
+
+def _check_atoms(molecule: Any, shown: str, most_atoms: int) -> None:
+    """Refuse a molecule with more atoms than allowed; hydrogens, which rdkit leaves out later, do not count."""
+    count = 0 if molecule is None else molecule.GetNumAtoms()
+    if count > most_atoms:
+        count = sum(1 for atom in molecule.GetAtoms() if atom.GetAtomicNum() != HYDROGEN)
+    if count > most_atoms:
+        raise InputError(f"{shown!r} has {count:,} atoms, more than the {most_atoms:,} allowed (data.most_atoms).")
 
 
 def scaffold(smiles: str) -> str:

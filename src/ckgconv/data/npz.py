@@ -28,7 +28,7 @@ MOST_MEMBERS = 1000
 MOST_DIMENSIONS = 8
 # Real arrays of this size are never as regular as the zeros of a bomb.
 LARGE, MOST_RATIO = 2**28, 200
-BLOCK = 2**24
+BLOCK = 2**18  # larger ones are slower: each is a new piece of memory
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED = 0x1
 

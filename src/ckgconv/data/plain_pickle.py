@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, require
 
 Array = NDArray[Any]
 # (type of storage, key, number of elements) → the elements [n].
@@ -80,18 +80,33 @@ def read_pickle(data: bytes) -> Any:
 
 def read_torch(path: Path) -> Any:
     """The object of a file that `torch.save` wrote; tensors become numpy arrays."""
-    if not zipfile.is_zipfile(path):
-        return _read_legacy(path.read_bytes())
+    try:
+        return _read_zip(path) if zipfile.is_zipfile(path) else _read_legacy(path.read_bytes())
+    except InputError:
+        raise
+    except Exception as error:  # whatever zipfile makes of damaged bytes
+        raise InputError(f"{path.name} is damaged ({type(error).__name__}).") from error
+
+
+def _read_zip(path: Path) -> Any:
+    size = path.stat().st_size
     with zipfile.ZipFile(path) as archive:
+
+        def record(name: str) -> bytes:
+            # torch.save does not compress, so no record is larger than the file.
+            claimed = archive.getinfo(name).file_size
+            require(claimed <= size, f"{path.name} claims {claimed:,} bytes for {name!r}, but has {size:,} in all.")
+            return archive.read(name)
+
         program = next((name for name in archive.namelist() if name.endswith("/data.pkl")), None)
         if program is None:
             raise InputError(f"{path.name} holds no data.pkl.")
         folder = program.removesuffix("data.pkl") + "data/"
 
         def storage(dtype: "np.dtype[Any]", key: str, count: int) -> Array:
-            return _elements(archive.read(folder + key), dtype, count)
+            return _elements(record(folder + key), dtype, count)
 
-        return _interpret(io.BytesIO(archive.read(program)), _kept(storage))
+        return _interpret(io.BytesIO(record(program)), _kept(storage))
 
 
 def array_of(value: Any) -> Array:
@@ -295,7 +310,8 @@ def _kept(storages: Storages) -> Storages:
 def _named(module: str, name: str) -> Any:
     found = NAMES.get((module, name)) or NAMES.get((module.replace("numpy._core", "numpy.core"), name))
     if found is None:
-        raise InputError(f"A pickle names {module}.{name}, which is not plain data: it is not read.")
+        shown = repr(f"{module}.{name}"[:80])  # which may hold anything
+        raise InputError(f"A pickle names {shown}, which is not plain data: it is not read.")
     return found
 
 

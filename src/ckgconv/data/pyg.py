@@ -83,9 +83,12 @@ def _check_rows(graph: Data, found: dict[str, Tensor], number: int) -> None:
     check_shape(f"edge_index {name}", found["edge_index"], (2, None), "give edges as two rows, sources above targets.")
     check_shape(f"x {name}", found["x"], (None, None), "give a row of attributes for each node.")
     nodes, edges = len(found["x"]), found["edge_index"].shape[1]
-    stated = graph.num_nodes
-    agrees = isinstance(stated, int) and stated == nodes
-    require(agrees, f"x {name} has {nodes} rows, but its num_nodes is {stated!r}: give one row per node.")
+    stated = graph.to_dict().get("num_nodes", nodes)  # PyG guesses it from other attributes
+    whole = isinstance(stated, int)
+    shown = stated if whole else f"a {type(stated).__name__}"
+    require(
+        whole and stated == nodes, f"x {name} has {nodes} rows, but its num_nodes is {shown}: give one row per node."
+    )
     for attribute, rows, dimensions in (("edge_attr", edges, 2), ("edge_weight", edges, 1), ("pos", nodes, 2)):
         if attribute in found:
             wanted = (rows, *[None] * (dimensions - 1))

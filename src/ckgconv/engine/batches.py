@@ -34,14 +34,9 @@ def evaluation_batches(graphs: Tensor, batch_size: int, rank: int, world: int) -
 
 
 def check_sampling(data: PackedDataset, recipe: Recipe, processes: int) -> None:
-    """Refuse batches too small to share, and samples of a large graph that no step could be drawn from."""
+    """Refuse samples of a large graph that no step could be drawn from."""
     sampling = recipe.training.sampling
     if sampling.kind == "none":
-        size = recipe.training.batch_size
-        require(
-            size >= processes,
-            f"training.batch_size is {size} for {processes} processes, which share it: give at least {processes}.",
-        )
         return
     require(
         data.node_targets,

@@ -93,10 +93,17 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     check_defined(data, recipe)
     check_sampling(data, recipe, processes)
     _check_statistics(data, recipe, processes)
+    if recipe.training.sampling.kind != "none":
+        return
     require(
-        recipe.training.sampling.kind != "none" or len(data.train) >= processes,
+        len(data.train) >= processes,
         f"{name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
         f"start fewer processes.",
+    )
+    size = recipe.training.batch_size
+    require(
+        size >= processes,
+        f"training.batch_size is {size} for {processes} processes, which share it: give at least {processes}.",
     )
 
 

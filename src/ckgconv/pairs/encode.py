@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 
 from ckgconv.checks import check_choice, check_whole, require
 from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pairs
+from ckgconv.pairs.by_size import all_pairs_by_size, at_pairs_by_size, nodes_by_size
 from ckgconv.pairs.memory import check_memory
 from ckgconv.pairs.support import chosen_pairs, global_support, hop_support
 from ckgconv.pe import COORDINATES, PseudoCoordinate, pairs_within, rwse, sparse_rwse
@@ -125,9 +126,10 @@ class Encoding:
             return Coordinates(receiver, sender, values, complete=False, zero_elsewhere=False)
         check_memory(graphs, self.channels, dtype, coordinate.cell_bytes(dtype), self._way_out())
         if coordinate.padded_at is None or (chosen is None and self.support == "global") or some:
-            return coordinate.values(graphs, self.steps, dtype)
+            return all_pairs_by_size(graphs, lambda part: coordinate.values(part, self.steps, dtype))
         receiver, sender = self._needed(graphs, chosen)
-        values = coordinate.padded_at(graphs, self.steps, receiver, sender, dtype)
+        padded_at = coordinate.padded_at
+        values = at_pairs_by_size(graphs, receiver, sender, lambda part, i, j: padded_at(part, self.steps, i, j, dtype))
         within = self.reach if chosen is None else None
         return Coordinates(receiver, sender, values, complete=False, zero_elsewhere=False, within=within)
 
@@ -138,7 +140,7 @@ class Encoding:
         if self.coordinate.diagonal_skips is not None:
             return self.coordinate.diagonal(coordinates)
         walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse
-        return walk(graphs, self.node_steps, dtype)
+        return nodes_by_size(graphs, lambda part: walk(part, self.node_steps, dtype))
 
     def pairs(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Pairs:
         if isinstance(self.support, int):

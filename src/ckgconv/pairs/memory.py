@@ -1,9 +1,10 @@
 """Whether the pairs of a batch fit into the memory of its device, asked before any of them is formed.
 
-    bytes ≈ P (3 · 8 + 2 C s) + G n² m
+    bytes ≈ P (3 · 8 + 2 C s) + min(G n², 4 P) m
 
-P pairs with three columns of indices and, while they are joined, two copies of C coordinates of s bytes; G padded
-matrices of n² cells with m bytes each: three copies of a walk M, or eight float64 matrices for distances and heat.
+P pairs with three columns of indices and, while they are joined, two copies of C coordinates of s bytes; padded
+matrices of m bytes a cell, those of similar graphs together (`by_size`): three copies of a walk M, or eight float64
+matrices for distances and heat.
 This is what the coordinates alone need. A step on them needs several times as much, which a network counts
 (`nn.step_memory`) and `check_step_memory` compares with what is free.
 
@@ -21,6 +22,7 @@ from torch import Tensor
 
 from ckgconv.checks import InputError
 from ckgconv.graphs import PackedGraphs
+from ckgconv.pairs.by_size import padded_cells
 
 # Bytes below which no memory is measured: a bound from N and G, so that ordinary batches never wait for their device.
 SMALL = 2**31
@@ -34,7 +36,7 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_ce
     if nodes**2 * (per_pair + count * per_cell) < SMALL:
         return
     widest, pairs = torch.stack([graphs.sizes.max(), graphs.sizes.square().sum()]).tolist()
-    needed = pairs * per_pair + count * widest**2 * per_cell
+    needed = pairs * per_pair + padded_cells(count, widest, pairs) * per_cell
     free = None if needed < SMALL else freed_bytes(graphs.node_graph.device, needed)
     if free is None or needed <= free:
         return
