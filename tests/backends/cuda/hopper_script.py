@@ -59,6 +59,7 @@ STEM = {
 }
 CONVOLUTION = {**NODE, "NORM": True, "CHUNK": 8}
 HEAD = {"D": 128, "H1": 64, "H2": 32, "T": 11, "BLOCK_H1": 64, "BLOCK_H2": 32, "BLOCK_T": 16, "BLOCK_M": 16}
+HEAD |= {"RELU": False}
 MATRIX = {"PRECISION": "tf32x3", "PIECE": 32, "SPAN": 128, "TILE": 64}
 LISTS = {"D": WIDTH, "BLOCK_D": TILE}
 TABLE = {"V": 119, "D": WIDTH, "BLOCK_M": 64, "BLOCK_V": 64}
@@ -70,6 +71,7 @@ BLOCKS = {**COMMON, "D": WIDTH, "BLOCK_N": 16, "CHUNK": 4, "NORM": True, "ACTIVE
 BLOCKS |= {"H": 2 * WIDTH, "BLOCK_H": 64, "HIDDEN": 256, "TWO": True, "BLOCK_E": 32, "STATE_PARTS": 128, "BACK": True}
 GATES = {**BLOCKS, "BLOCK_N": 8}
 HEADS = {"PRECISION": "tf32x3", "DROP": True, "D": WIDTH, "C": 24, "HEADS": 16, "BLOCK_R": 32, "BLOCK_C": 32}
+HEADS |= {"BIAS_PITCH": 8}
 FOUR = {"num_warps": 4, "num_stages": 1}
 CASES = {
     "forward stage": (forward_stage, FORWARD, EIGHT, {}),
@@ -122,8 +124,8 @@ CASES = {
     "gine": (gine_kernels.forward_gine, BLOCKS, EIGHT, {"share": "*fp32"}),
     "gine backward": (gine_kernels.backward_gine, BLOCKS, EIGHT, {}),
     "gine messages backward": (gine_kernels.backward_rectified, BLOCKS, EIGHT, {"share": "*fp32"}),
-    "attention": (attention_kernels.attend, HEADS, FOUR, {}),
-    "attention backward": (attention_kernels.attend_backward, HEADS, FOUR, {}),
+    "attention": (attention_kernels.attend, HEADS, FOUR, {"bias": "*bf16"}),
+    "attention backward": (attention_kernels.attend_backward, HEADS, FOUR, {"bias": "*bf16", "gbias": "*bf16"}),
     "gated": (gated_forward.forward_project, BLOCKS, EIGHT, {}),
     "gates": (gated_forward.forward_gates, GATES, EIGHT, {}),
     "gated backward": (gated_backward.backward_project, BLOCKS, EIGHT, {}),

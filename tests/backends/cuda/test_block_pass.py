@@ -120,3 +120,39 @@ def test_other_blocks_run_one_after_the_other():
         assert message_blocks_reason(model, model.prepare(batch)) is not None
     model = drawn("zinc-gine-plus", {"width": 12}).float()
     assert "evaluation" in (message_blocks_reason(model.eval(), model.prepare(batch)) or "")
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_attention_with_a_bias_for_each_pair(dropout):
+    from ckgconv.backends.cuda.block_pass.attention import DRAW, Graphs, graph_attention
+
+    sizes, heads, channels, padding = torch.tensor([3, 0, 35, 1]), 2, 5, 2
+    nodes, pairs, width = int(sizes.sum()), int((sizes**2).sum()), heads * channels
+    qkv = torch.randn(nodes, 3 * width, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(pairs, heads, dtype=torch.float64, requires_grad=True)
+    mask = keep_mask(SEED + DRAW, pairs, heads, dropout).double() if dropout else torch.ones(pairs, heads)
+    expected, first, row = [], 0, 0
+    for size in sizes.tolist():
+        q, k, v = qkv[first : first + size].view(size, 3, heads, channels).unbind(1)
+        own = [values[row : row + size**2].view(size, size, heads) for values in (bias, mask)]
+        weights = torch.softmax(torch.einsum("ihc,jhc->ijh", q, k) / channels**0.5 + own[0], dim=1) * own[1]
+        expected.append(torch.einsum("ijh,jhc->ihc", weights, v).reshape(size, width))
+        first, row = first + size, row + size**2
+    pulled = torch.randn(nodes, width, dtype=torch.float64)
+    wanted = torch.autograd.grad((torch.cat(expected) * pulled).sum(), [qkv, bias])
+
+    def padded(values, rows):
+        nothing = torch.full((rows, values.shape[1]), float("nan"))
+        return torch.cat([values.detach().float(), nothing]).to(DEVICE).requires_grad_()
+
+    given = padded(qkv, padding), padded(bias, 3)
+    per_node = sizes.repeat_interleave(sizes)
+    ends = torch.cat([torch.zeros(1, dtype=torch.int64), per_node.cumsum(0), torch.full((padding,), pairs)])
+    starts = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
+    graphs = Graphs(starts.to(DEVICE), ends.to(DEVICE))
+    found = graph_attention(*given, graphs, heads, dropout, torch.tensor([SEED], device=DEVICE))
+    assert relative(found[:nodes], torch.cat(expected)) < 1e-6
+    gradients = torch.autograd.grad((found[:nodes] * pulled.float().to(DEVICE)).sum(), given)
+    for mine, theirs in zip(gradients, wanted, strict=True):
+        assert relative(mine[: len(theirs)], theirs) < 1e-6
+        assert (mine[len(theirs) :] == 0).all()

@@ -7,22 +7,24 @@ import torch
 from on_device import DEVICE, needs_triton, relative
 
 from ckgconv.backends import accelerate
-from ckgconv.nn.head import PyramidHead
+from ckgconv.nn.head import PyramidHead, ReLUPyramidHead
 
 pytestmark = needs_triton
 
 
-@pytest.mark.parametrize(("rows", "width", "outputs"), [(32, 64, 1), (37, 20, 3), (1, 16, 19)])
-def test_forward_and_backward(rows, width, outputs, monkeypatch):
+@pytest.mark.parametrize(
+    ("kind", "rows", "width", "outputs"),
+    [(PyramidHead, 32, 64, 1), (PyramidHead, 37, 20, 3), (PyramidHead, 1, 16, 19), (ReLUPyramidHead, 37, 20, 3)],
+)
+def test_forward_and_backward(kind, rows, width, outputs, monkeypatch):
     from ckgconv.backends.cuda.head import launch
-    from ckgconv.backends.cuda.head.modules import FusedPyramidHead
 
-    head = PyramidHead(width, outputs).double()
+    head = kind(width, outputs).double()
     for parameter in head.parameters():
         torch.nn.init.normal_(parameter)
     monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: True)
     rough = accelerate(copy.deepcopy(head).float(), DEVICE)
-    assert type(rough) is FusedPyramidHead
+    assert type(rough).__name__ == f"Fused{kind.__name__}"
     x = torch.randn(rows, width, dtype=torch.float64, requires_grad=True)
     rough_x = x.detach().to(DEVICE, torch.float32).requires_grad_()
     assert launch.applies(rough_x, list(rough.parameters()))

@@ -1,7 +1,8 @@
 """The hybrid on a CUDA GPU: kernels and stems by fused passes, blocks in float32.
 
-Nodes are a hundredth of the data: rounding them under autocast gains nothing, and every cast is a launch. The sums over
-the support are those of the plain module; what follows them in a block runs as launches of the node pass.
+Nodes are a hundredth of the data: rounding them under autocast gains nothing, and every cast is a launch. Attention
+over all pairs of a graph is one launch, other sums over the support are those of the plain module; what follows them in
+a block runs as launches of the node pass.
 
 Legend: N nodes, D width.
 """
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ckgconv.backends.cuda.block_pass.attention import Graphs, graph_attention
 from ckgconv.backends.cuda.ckgcn import block_fields, sorted_by_sender
 from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Dropout
@@ -21,10 +23,12 @@ from ckgconv.backends.cuda.schedule import IN_ORDER
 from ckgconv.backends.cuda.supports import tail_reason
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock
+from ckgconv.nn.dynamic import AttentionConvolution, AttentionHeads
 from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.kernel import KernelValues
 from ckgconv.ops import dispatch
 from ckgconv.ops.launch import draw_seeds
+from ckgconv.ops.linear import linear
 from ckgconv.ops.precision import without_autocast
 
 
@@ -42,16 +46,16 @@ class FusedHybrid(Hybrid):
         h = self.input_states(batch)
         with without_autocast(h):
             if tail_reason(self.blocks, h, batch) is None:
-                return fused_blocks(self.blocks, h, kernels, batch)
+                return fused_blocks(self.blocks, h, kernels, batch, self.recipe.support == "global")
             for block, psi in zip(self.blocks, kernels, strict=True):
                 h = block(h, psi, pairs, batch.degree, batch.node_weight, block.drop_path(batch))
         return h
 
 
 def fused_blocks(
-    blocks: Sequence[CKGConvBlock], h: Tensor, kernels: Sequence[KernelValues], batch: GraphBatch
+    blocks: Sequence[CKGConvBlock], h: Tensor, kernels: Sequence[KernelValues], batch: GraphBatch, complete: bool
 ) -> Tensor:
-    """hᴸ [N, D]: the sums of each block, then its tail."""
+    """hᴸ [N, D]: the sums of each block, then its tail; `complete`: all pairs of each graph are stored."""
     filled = torch.full((1,), h.shape[0], device=h.device) if batch.node_filled is None else batch.node_filled
     nodes = Nodes(batch.degree.float(), torch.ones_like(batch.degree), filled)
     seeds = draw_seeds(h.device, len(blocks))
@@ -61,6 +65,18 @@ def fused_blocks(
         settings = launch.settings_of(h, [first.running, second.running], first, IN_ORDER)
         path = block.drop_path(batch)
         dropout = Dropout(seed, block.dropout, None if path is None else path.squeeze(-1).unsqueeze(0))
-        y = block.convolution.summed(h, psi, batch.pairs)
+        if complete and isinstance(block.convolution, AttentionConvolution):
+            y = attended(block.convolution.channels, h, psi.stored, batch, seed)
+        else:
+            y = block.convolution.summed(h, psi, batch.pairs)
         h = block_tail(h, y, block_fields(block, h), nodes, settings, dropout)
     return h
+
+
+def attended(heads: AttentionHeads, h: Tensor, bias: Tensor, batch: GraphBatch, seed: Tensor) -> Tensor:
+    """Σ_j α_ij V h_j [N, D] of h [N, D] and biases [P, H]; `seed` [1] is that of the block."""
+    query, key, value = heads.query, heads.key, heads.value
+    weight = torch.cat([query.weight, key.weight, value.weight])
+    shift = torch.cat([query.bias, torch.zeros_like(query.bias), value.bias])
+    graphs = Graphs(batch.node_ptr, batch.pairs.rowptr)
+    return graph_attention(linear(h, weight, shift), bias, graphs, heads.kernel, heads.dropout, seed)

@@ -4,7 +4,7 @@ from torch import nn
 
 from ckgconv.backends.cuda.ckgcn import FusedCKGCN
 from ckgconv.backends.cuda.grit import FusedGRIT
-from ckgconv.backends.cuda.head.modules import FusedPyramidHead
+from ckgconv.backends.cuda.head.modules import FusedPyramidHead, FusedReLUPyramidHead
 from ckgconv.backends.cuda.hybrid import FusedHybrid
 from ckgconv.backends.cuda.kernel import FusedKernel
 from ckgconv.backends.cuda.message_passing import (
@@ -17,7 +17,7 @@ from ckgconv.backends.cuda.stem.modules import FusedNodeStem, FusedPairStem
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.gated_gcn import GatedGCNLayer
 from ckgconv.nn.grit import GRIT
-from ckgconv.nn.head import PyramidHead
+from ckgconv.nn.head import PyramidHead, ReLUPyramidHead
 from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.message_layers import GCNEdgesLayer, GINELayer
@@ -36,4 +36,5 @@ PASSES: dict[type[nn.Module], type[nn.Module]] = {
     NodeStem: FusedNodeStem,
     PairStem: FusedPairStem,
     PyramidHead: FusedPyramidHead,
+    ReLUPyramidHead: FusedReLUPyramidHead,
 }

@@ -1,14 +1,15 @@
 """Triton kernels of attention over the nodes of each graph, one program for each graph and head.
 
-    p_ij = exp(q_i · k_j / √d - λ_i)        λ_i = log Σ_j exp(q_i · k_j / √d)        y_i = Σ_j drop(p_ij) v_j
+    s_ij = q_i · k_j / √d + b_ij        p_ij = exp(s_ij - λ_i)        λ_i = log Σ_j exp s_ij
+    y_i = Σ_j drop(p_ij) v_j            b_ij is 0 where no bias is given
 
-    δ_i = ∂y_i · y_i        ∂s_ij = p_ij (drop(∂y_i · v_j) - δ_i)
+    δ_i = ∂y_i · y_i        ∂b_ij = ∂s_ij = p_ij (drop(∂y_i · v_j) - δ_i)
     ∂q_i = Σ_j ∂s_ij k_j / √d        ∂k_j = Σ_i ∂s_ij q_i / √d        ∂v_j = Σ_i drop(p_ij) ∂y_i
 
 A graph is read tile by tile; a molecule is one tile. Queries, keys and values lie next to each other, [N, 3 D]. The
-mask of a pair is that of its row among all pairs.
+mask of a pair is that of its row among all pairs, which are all pairs of each graph; so is its bias, [P, H].
 
-Legend: N nodes, D width, H heads of C channels.
+Legend: N nodes, P pairs, D width, H heads of C channels.
 """
 
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
@@ -43,9 +44,19 @@ def pair_kept(seed, draw, row, other, first, head, level, HEADS: tl.constexpr):
 
 
 @triton.jit
+def biased(score, bias, row, other, first, real, there, head, BIAS_PITCH: tl.constexpr):
+    """s [Q, K], with the bias of each pair where one is given."""
+    if bias is not None:
+        place = (row[:, None] + (other - first)[None, :]) * BIAS_PITCH + head
+        score += tl.load(bias + place, mask=real[:, None] & there[None, :], other=0.0).to(tl.float32)
+    return score
+
+
+@triton.jit
 def attend(
-    qkv, node_ptr, rowptr, y, highest_kept, seed, draw, level, factor, root_scale, D: tl.constexpr, C: tl.constexpr,
-    HEADS: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr,
+    qkv, bias, node_ptr, rowptr, y, highest_kept, seed, draw, level, factor, root_scale, D: tl.constexpr,
+    C: tl.constexpr, HEADS: tl.constexpr, BIAS_PITCH: tl.constexpr, DROP: tl.constexpr,
+    PRECISION: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
     """y of one graph and head, and λ [N, H] of its nodes."""
     graph, head = tl.program_id(0), tl.program_id(1)
@@ -64,6 +75,7 @@ def attend(
             key = head_rows(qkv + D, other, there, head, 3 * D, C, BLOCK_C)
             value = head_rows(qkv + 2 * D, other, there, head, 3 * D, C, BLOCK_C)
             score = tl.dot(query, tl.trans(key), input_precision=PRECISION)
+            score = biased(score, bias, row, other, first, real, there, head, BIAS_PITCH)
             score = tl.where(there[None, :], score, -float("inf"))
             higher = tl.maximum(highest, tl.max(score, axis=1))
             weight = tl.exp(score - higher[:, None])
@@ -80,10 +92,9 @@ def attend(
 
 @triton.jit
 def pair_gradients(
-    query, key, value, pull, peak, delta, real, there, stays, factor, DROP: tl.constexpr, PRECISION: tl.constexpr
+    score, value, pull, peak, delta, real, there, stays, factor, DROP: tl.constexpr, PRECISION: tl.constexpr
 ):
-    """[Q, K] drop(p) and ∂s of a tile of pairs; queries are divided by √d."""
-    score = tl.dot(query, tl.trans(key), input_precision=PRECISION)
+    """[Q, K] drop(p) and ∂s of a tile of pairs with the scores s."""
     inside = real[:, None] & there[None, :]
     weight = tl.where(inside, tl.exp(score - peak[:, None]), 0.0)
     back = tl.dot(pull, tl.trans(value), input_precision=PRECISION)
@@ -109,11 +120,11 @@ def receiver_rows(
 
 @triton.jit
 def attend_backward(
-    qkv, y, gy, node_ptr, rowptr, highest_kept, gqkv, seed, draw, level, factor, root_scale, D: tl.constexpr,
-    C: tl.constexpr, HEADS: tl.constexpr, DROP: tl.constexpr, PRECISION: tl.constexpr, BLOCK_R: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    qkv, bias, y, gy, node_ptr, rowptr, highest_kept, gqkv, gbias, seed, draw, level, factor, root_scale,
+    D: tl.constexpr, C: tl.constexpr, HEADS: tl.constexpr, BIAS_PITCH: tl.constexpr, DROP: tl.constexpr,
+    PRECISION: tl.constexpr, BLOCK_R: tl.constexpr, BLOCK_C: tl.constexpr,
 ):  # fmt: skip
-    """∂q, ∂k and ∂v of one graph and head: first by senders, then by receivers."""
+    """∂q, ∂k, ∂v and ∂b of one graph and head: first by senders, then by receivers."""
     graph, head = tl.program_id(0), tl.program_id(1)
     first, last = tl.load(node_ptr + graph).to(tl.int32), tl.load(node_ptr + graph + 1).to(tl.int32)
     for begin in range(first, last, BLOCK_R):
@@ -130,9 +141,14 @@ def attend_backward(
                 qkv, y, gy, rowptr, highest_kept, node, real, head, root_scale, D, C, HEADS, BLOCK_C
             )
             stays = pair_kept(seed, draw, row, other, first, head, level, HEADS)
+            score = tl.dot(query, tl.trans(key), input_precision=PRECISION)
+            score = biased(score, bias, row, other, first, real, there, head, BIAS_PITCH)
             passed, at_score = pair_gradients(
-                query, key, value, pull, peak, delta, real, there, stays, factor, DROP, PRECISION
+                score, value, pull, peak, delta, real, there, stays, factor, DROP, PRECISION
             )
+            if bias is not None:
+                place = (row[:, None] + (other - first)[None, :]) * BIAS_PITCH + head
+                tl.store(gbias + place, at_score.to(gbias.dtype.element_ty), mask=real[:, None] & there[None, :])
             at_key = tl.dot(tl.trans(at_score), query, at_key, input_precision=PRECISION)
             at_value = tl.dot(tl.trans(passed), pull, at_value, input_precision=PRECISION)
         write_head(gqkv + D, other, there, head, at_key, 3 * D, C, BLOCK_C)
@@ -150,8 +166,8 @@ def attend_backward(
             key = head_rows(qkv + D, other, there, head, 3 * D, C, BLOCK_C)
             value = head_rows(qkv + 2 * D, other, there, head, 3 * D, C, BLOCK_C)
             stays = pair_kept(seed, draw, row, other, first, head, level, HEADS)
-            _, at_score = pair_gradients(
-                query, key, value, pull, peak, delta, real, there, stays, factor, DROP, PRECISION
-            )
+            score = tl.dot(query, tl.trans(key), input_precision=PRECISION)
+            score = biased(score, bias, row, other, first, real, there, head, BIAS_PITCH)
+            _, at_score = pair_gradients(score, value, pull, peak, delta, real, there, stays, factor, DROP, PRECISION)
             at_query = tl.dot(at_score, key, at_query, input_precision=PRECISION)
         write_head(gqkv, node, real, head, at_query * root_scale, 3 * D, C, BLOCK_C)

@@ -14,14 +14,13 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.block_pass import gine
+from ckgconv.backends.cuda.block_pass.attention import attention_options
 from ckgconv.backends.cuda.block_pass.attention_kernels import attend, attend_backward
 from ckgconv.backends.cuda.block_pass.gine_kernels import forward_output
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices
 from ckgconv.backends.cuda.block_pass.options import Links, Settings, dropout_arguments
 from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.launch import block as tile_of
-
-ROWS = 32  # nodes of a tile: most molecules have fewer
 
 
 class Block(NamedTuple):
@@ -121,12 +120,7 @@ class Attending(gine.Direction):
     def attend(self, attention: Attention, attended: Kept) -> None:
         """Take what the attention reads, and tensors that it has written or will write."""
         self.attention, self.attended = attention, attended
-        channels = self.sizes.width // attention.heads
-        self.options: dict[str, Any] = {
-            **{"D": self.sizes.width, "C": channels, "HEADS": tile_of(attention.heads), "BLOCK_R": ROWS},
-            **{"BLOCK_C": tile_of(channels), "root_scale": channels**-0.5, "PRECISION": self.settings.precision},
-            "num_stages": 1,
-        }
+        self.options = attention_options(self.sizes.width, attention.heads, self.settings.precision)
 
     def _grid(self) -> tuple[int, int]:
         return self.attention.node_ptr.shape[0] - 1, self.attention.heads
@@ -152,7 +146,7 @@ class Forward(Attending, gine.Forward):
         x, y, w = self.attended.narrow[:, number]
         super()._layer(number, source, (each.projection, each.projection_bias, qkv, x))
         attend[self._grid()](
-            qkv, *self.attention[:2], y, self.attended.highest[number], num_warps=4, **self._weights(number)
+            qkv, None, *self.attention[:2], y, self.attended.highest[number], num_warps=4, **self._weights(number)
         )
         forward_output[(sizes.splits,)](
             y, x, each.weight_y, each.bias_y, w, self.parts[2], **self.masks(number, 2), **sizes.tile,
@@ -183,8 +177,8 @@ class Backward(Attending, gine.Backward):
         norm = (self.kept.moments[number, 2], each.scale_y, self.sums[0, number, 4])
         super()._layer(number, (w, *norm, each.weight_y, self.gw[number], self.gy))
         attend_backward[self._grid()](
-            self.attended.qkv[number], y, self.gy, *self.attention[:2], self.attended.highest[number],
-            self.gqkv[number], num_warps=4, **self._weights(number),
+            self.attended.qkv[number], None, y, self.gy, *self.attention[:2], self.attended.highest[number],
+            self.gqkv[number], None, num_warps=4, **self._weights(number),
         )  # fmt: skip
 
     def _messages(self, number: int, attention: Sequence[Any] = ()) -> None:

@@ -39,7 +39,7 @@ class Kept(NamedTuple):
 
 def relu_tail(x: Tensor, y: Tensor, fields: Block, nodes: Nodes, settings: Settings) -> Tensor:
     """x' [N, D], zero in padding, from x before the block and what the attention returned, y, both [N, D]."""
-    return ReLUTail.apply(x, y, nodes, settings, *fields)
+    return ReLUTail.apply(x.float(), y.float(), nodes, settings, *fields)
 
 
 class ReLUTail(torch.autograd.Function):

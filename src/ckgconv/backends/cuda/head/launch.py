@@ -9,7 +9,7 @@ Legend: M rows, D width, H₁ and H₂ hidden widths, T outputs.
 # mypy: disable-error-code="no-untyped-def, operator, assignment, arg-type"
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import triton
@@ -33,31 +33,31 @@ def applies(x: Tensor, fields: Sequence[Tensor]) -> bool:
     return dispatch.uses_triton(x) and x.dtype == torch.float32 and len(fields) == 6 and few and fits(x, *x.shape)
 
 
-def pyramid(x: Tensor, fields: Sequence[Tensor]) -> Tensor:
-    """[M, D] and W₁, b₁, W₂, b₂, W₃, b₃ → [M, T]."""
-    return Pyramid.apply(x, *fields)
+def pyramid(x: Tensor, fields: Sequence[Tensor], activation: Literal["gelu", "relu"]) -> Tensor:
+    """[M, D] and W₁, b₁, W₂, b₂, W₃, b₃ → [M, T], with that activation in between."""
+    return Pyramid.apply(x, activation, *fields)
 
 
 class Pyramid(torch.autograd.Function):
-    """x and the six fields → y."""
+    """x, activation and the six fields → y."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, *fields: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, activation: str, *fields: Tensor) -> Tensor:
         x = x.contiguous()
         y = x.new_empty(x.shape[0], fields[4].shape[0])
-        ctx.shapes = _shapes(x, fields)
+        ctx.shapes = {**_shapes(x, fields), "RELU": activation == "relu"}
         ctx.save_for_backward(x, *fields)
         forward_pyramid[(-(-x.shape[0] // ROWS),)](x, *fields, y, x.shape[0], **ctx.shapes)
         return y
 
     @staticmethod
     @first_derivatives_only("the head on a GPU")
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, ...]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, *fields = ctx.saved_tensors
         gradient_x = torch.empty_like(x)
         gradients = [torch.empty_like(field) for field in fields]
         backward_pyramid[(1,)](gradient.contiguous(), x, *fields, gradient_x, *gradients, x.shape[0], **ctx.shapes)
-        return gradient_x, *gradients
+        return gradient_x, None, *gradients
 
 
 def _shapes(x: Tensor, fields: Sequence[Tensor]) -> dict[str, Any]:
@@ -101,10 +101,30 @@ def affine(x, weight, bias, WIDE: tl.constexpr, BLOCK_W: tl.constexpr, PRECISION
 
 
 @triton.jit
+def active(n, RELU: tl.constexpr):
+    """ReLU(n) or GELU(n)."""
+    if RELU:  # noqa: SIM108  decided at compile time
+        values = tl.maximum(n, 0.0)
+    else:
+        values = gelu(n)
+    return values
+
+
+@triton.jit
+def active_and_slope(n, RELU: tl.constexpr):
+    """The same and its derivative."""
+    if RELU:
+        values, slope = tl.maximum(n, 0.0), tl.where(n > 0, 1.0, 0.0)
+    else:
+        values, slope = gelu_and_slope(n)
+    return values, slope
+
+
+@triton.jit
 def forward_pyramid(
     x, weight1, bias1, weight2, bias2, weight3, bias3, y, rows, D: tl.constexpr, H1: tl.constexpr, H2: tl.constexpr,
     T: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_H1: tl.constexpr, BLOCK_H2: tl.constexpr, BLOCK_T: tl.constexpr,
-    BLOCK_M: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_M: tl.constexpr, PRECISION: tl.constexpr, RELU: tl.constexpr,
 ):  # fmt: skip
     """y of one tile of rows."""
     row = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -112,8 +132,8 @@ def forward_pyramid(
     w1 = matrix(weight1, H1, D, BLOCK_H1, BLOCK_D)
     w2 = matrix(weight2, H2, H1, BLOCK_H2, BLOCK_H1)
     w3 = matrix(weight3, T, H2, BLOCK_T, BLOCK_H2)
-    a1 = gelu(affine(rows_of(x, row, real, D, BLOCK_D), w1, bias1, H1, BLOCK_H1, PRECISION))
-    a2 = gelu(affine(a1, w2, bias2, H2, BLOCK_H2, PRECISION))
+    a1 = active(affine(rows_of(x, row, real, D, BLOCK_D), w1, bias1, H1, BLOCK_H1, PRECISION), RELU)
+    a2 = active(affine(a1, w2, bias2, H2, BLOCK_H2, PRECISION), RELU)
     out = affine(a2, w3, bias3, T, BLOCK_T, PRECISION)
     column = tl.arange(0, BLOCK_T)
     tl.store(y + row[:, None] * T + column[None, :], out, mask=real[:, None] & (column < T)[None, :])
@@ -124,7 +144,7 @@ def backward_pyramid(
     gradient, x, weight1, bias1, weight2, bias2, weight3, bias3, gradient_x, gradient_weight1, gradient_bias1,
     gradient_weight2, gradient_bias2, gradient_weight3, gradient_bias3, rows, D: tl.constexpr, H1: tl.constexpr,
     H2: tl.constexpr, T: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_H1: tl.constexpr, BLOCK_H2: tl.constexpr,
-    BLOCK_T: tl.constexpr, BLOCK_M: tl.constexpr, PRECISION: tl.constexpr,
+    BLOCK_T: tl.constexpr, BLOCK_M: tl.constexpr, PRECISION: tl.constexpr, RELU: tl.constexpr,
 ):  # fmt: skip
     """All gradients, tile after tile of rows; hidden values are recomputed."""
     w1 = matrix(weight1, H1, D, BLOCK_H1, BLOCK_D)
@@ -141,9 +161,9 @@ def backward_pyramid(
         real = row < rows
         values = rows_of(x, row, real, D, BLOCK_D)
         n1 = affine(values, w1, bias1, H1, BLOCK_H1, PRECISION)
-        a1, slope1 = gelu_and_slope(n1)
+        a1, slope1 = active_and_slope(n1, RELU)
         n2 = affine(a1, w2, bias2, H2, BLOCK_H2, PRECISION)
-        a2, slope2 = gelu_and_slope(n2)
+        a2, slope2 = active_and_slope(n2, RELU)
         g3 = rows_of(gradient, row, real, T, BLOCK_T)
         g2 = tl.dot(g3, w3, input_precision=PRECISION) * slope2
         g1 = tl.dot(g2, w2, input_precision=PRECISION) * slope1

@@ -44,7 +44,7 @@ class Nodes(NamedTuple):
 
 def block_tail(x: Tensor, y: Tensor, fields: Block, nodes: Nodes, settings: Settings, dropout: Dropout) -> Tensor:
     """x' [N, D], zero in padding, from x before the block and the sums y over the support, both [N, D]."""
-    return Tail.apply(x, y, nodes, settings, dropout, *fields)
+    return Tail.apply(x.float(), y.float(), nodes, settings, dropout, *fields)
 
 
 class Tail(torch.autograd.Function):
