@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Processes that share the tests, one thread each.
 WORKERS ?= 2
 
-.PHONY: setup demo test lint types pytest docs gpu-test clean
+.PHONY: setup demo test lint types pytest docs gpu-test faults clean
 
 setup: $(VENV)/.installed
 
@@ -36,6 +36,12 @@ docs: setup
 # On a machine with a GPU whose python3 holds torch and Triton: the kernels as they are, not by the interpreter.
 gpu-test:
 	PYTHONPATH=src python3 -m pytest tests/ops tests/backends tests/engine/test_captured.py tests/test_devices.py -p no:cacheprovider
+
+# Runs stopped at every write and at random, damaged folders, settings of all sorts; the tests run a sample of it.
+N ?= 200
+faults: setup
+	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/interruptions.py --random $(N)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/settings.py --cases $$((10 * $(N)))
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
