@@ -37,10 +37,11 @@ docs: setup
 gpu-test:
 	PYTHONPATH=src python3 -m pytest tests/ops tests/backends tests/engine/test_captured.py tests/test_devices.py -p no:cacheprovider
 
-# Runs stopped at every write and at random, damaged folders, settings of all sorts; the tests run a sample of it.
+# Runs stopped at every write and at random, damaged and forged folders, settings of all sorts; tests run a sample.
 N ?= 200
 faults: setup
 	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/interruptions.py --random $(N)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/folders.py --cases $$((5 * $(N)))
 	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/settings.py --cases $$((10 * $(N)))
 
 clean:

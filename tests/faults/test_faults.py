@@ -12,8 +12,12 @@ HERE = Path(__file__).parent
 
 @pytest.mark.parametrize(
     "command",
-    [["interruptions.py", "--every", "31", "--random", "2"], ["settings.py", "--cases", "30"]],
-    ids=["interruptions", "settings"],
+    [
+        ["interruptions.py", "--every", "31", "--random", "2"],
+        ["folders.py", "--cases", "10"],
+        ["settings.py", "--cases", "30"],
+    ],
+    ids=["interruptions", "folders", "settings"],
 )
 def test_a_sample(command):
     script, *options = command
