@@ -204,23 +204,27 @@ def at_random(campaign: Campaign, count: int, draw: random.Random) -> Iterator[N
         yield
 
 
+def campaign(every: int, count: int, seed: int) -> list[str]:
+    """Run the cases; returns a line for each that lost something."""
+    with tempfile.TemporaryDirectory() as place:
+        found = Campaign(Path(place))
+        points = sum(1 for _ in enumerated(found, every))
+        drawn = sum(1 for _ in at_random(found, count, random.Random(seed)))
+        found.interrupt("a clock going back", with_a_clock_going_back, ("done",))
+    print(f"{found.points} points of writing, {points} cases at them; {drawn} at random times, {drawn} damaged folders")
+    print(f"after which runs were {dict(found.counts)}; {len(found.bad)} were wrong")
+    return found.bad
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--random", type=int, default=200, help="random interruptions, and as many damaged folders")
     parser.add_argument("--every", type=int, default=1, help="every how many points of writing")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as place:
-        campaign = Campaign(Path(place))
-        points = sum(1 for _ in enumerated(campaign, options.every))
-        drawn = sum(1 for _ in at_random(campaign, options.random, random.Random(options.seed)))
-        campaign.interrupt("a clock going back", with_a_clock_going_back, ("done",))
-    print(
-        f"{campaign.points} points of writing, {points} cases at them; {drawn} at random times, {drawn} damaged folders"
-    )
-    print(f"after which runs were {dict(campaign.counts)}; {len(campaign.bad)} were wrong")
-    print("\n".join(campaign.bad))
-    sys.exit(1 if campaign.bad else 0)
+    bad = campaign(options.every, options.random, options.seed)
+    print("\n".join(bad))
+    sys.exit(1 if bad else 0)
 
 
 if __name__ == "__main__":
