@@ -5,11 +5,13 @@ BIN := $(VENV)/bin
 # Processes that share the tests, one thread each.
 WORKERS ?= 2
 
-# Cases of the hostile campaign, over all doors, and their seed.
+# Cases of `make hostile`, over all doors, and their seed.
 N ?= 10000
 SEED ?= 20261117
+# Random interruptions of `make faults`; five times as many damaged folders, ten times as many settings.
+KILLS ?= 200
 
-.PHONY: setup demo test lint types pytest docs gpu-test hostile clean
+.PHONY: setup demo test lint types pytest docs gpu-test hostile faults clean
 
 setup: $(VENV)/.installed
 
@@ -44,6 +46,12 @@ gpu-test:
 # Random damaged input for every door of the library; failures are kept under tests/hostile/regressions.
 hostile: setup
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m hostile.campaign --cases $(N) --seed $(SEED)
+
+# Runs stopped at every write and at random, damaged and forged folders, settings of all sorts; tests run a sample.
+faults: setup
+	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/interruptions.py --random $(KILLS)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/folders.py --cases $$((5 * $(KILLS)))
+	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/settings.py --cases $$((10 * $(KILLS)))
 
 clean:
 	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -84,7 +84,7 @@ def test_typos_are_refused(assignment, words):
         ("model.dropout=-Infinity", "model.dropout is -inf: give a number"),
         ("training.epochs=1e9", "training.epochs is 1000000000.0: give a whole number"),
         ("model.kind=[[[[[1]]]]]", r"model.kind cannot be set to \[\[\[\[\.\.\.\]\]\]\] alone"),
-        ("name=../../evil", "name is '../../evil': give a name of at most 100 characters, without '/'"),
+        ("name=../../evil", "name is '../../evil': give a name of at most 240 characters, without '/'"),
         ("name=", "name is '': give a name"),
         ("name=.hidden", "name is '.hidden': give a name"),
         ('name="a\\u001b[31m"', r"name is 'a\\x1b\[31m': give a name"),
@@ -117,7 +117,7 @@ def test_names_of_tables_become_names():
     assert usable_name("my data (1)", "table") == "my data (1)"
     assert usable_name("..\x1b[2J/evil", "table") == "_[2J_evil"
     assert usable_name("-", "table") == "table"
-    assert len(usable_name("x" * 300, "table")) == 100
+    assert len(usable_name("x" * 300, "table")) == 240
 
 
 def test_files_without_a_kind_describe_a_ckgcn():

@@ -217,6 +217,8 @@ def test_bench(ckgconv):
         (["train", "zinc", "--set", "model.steps=0"], "model.steps is 0"),
         (["train", "zinc", "--set", "training.metric=accuracy"], "is judged by mae"),
         (["train", "zinc", "--seed", "99999999999"], "The seed is 99999999999"),
+        (["train", "pattern", "--set", "model.head.outputs=3"], "but the loss 'weighted_binary' needs one"),
+        (["train", "mnist", "--set", "model.head.outputs=1"], "but the loss 'cross_entropy' needs one for each class"),
         (["train", "semicolons.csv", "--target", "y"], "separates its cells by ';'"),
         (["train", "folder.json"], "cannot be read as text"),
         (["predict", "taken", "my.csv", "-o", "my.csv"], "is the input"),

@@ -65,11 +65,17 @@ def open_with(folder: Path, device: str, precision: str | None, parts: Parts, fi
     model = parts.build_model(recipe)
     try:
         weights, values = checkpoint.load(folder / "best", most_bytes(model))
-        check_tensors(weights, model.state_dict(), "its weights")
         state = State.from_json(values, model.outputs, str(folder / "best.json"))
     except InputError as error:
         resume = f"'ckgconv train {folder / 'recipe.json'} --resume'"
         raise InputError(f"{error} Write it again with {resume}.") from error
+    try:
+        check_tensors(weights, model.state_dict(), "its weights")
+    except InputError as error:
+        reason = str(error).rstrip(".")
+        raise InputError(
+            f"The weights in {folder} are not those of its recipe.json ({reason}): restore either file."
+        ) from error
     fabric = make_fabric(device, precision or state.record.precision)
     data = no_data() if find is None else find(recipe, state.record)
     learner = make_learner(fabric, model, data, recipe, parts)

@@ -217,7 +217,9 @@ def _warn_of_warm_up(run: Run, watcher: Watcher) -> None:
 
 def _run_epochs(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbacks) -> None:
     """All epochs that are left; curves are closed however they end, since a thread of their own writes them."""
-    board = TensorBoard(run.folder, first_epoch) if run.folder is not None and run.writes else None
+    board = None
+    if run.folder is not None and run.writes:
+        board = TensorBoard(run.folder, first_epoch, watcher.warn)
     with nullcontext() if board is None else closing(board):
         _each_epoch(run, first_epoch, watcher, callbacks, board)
 

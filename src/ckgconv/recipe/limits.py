@@ -60,7 +60,7 @@ class AtMost:
 class Names:
     """A text that can be the name of a folder, and be printed: no separator, no control character, not hidden."""
 
-    longest: int = 100
+    longest: int = 240
 
     def admits(self, value: str) -> bool:
         usable = value.isprintable() and not any(mark in value for mark in "/\\")
