@@ -104,9 +104,9 @@ def test_a_resumed_run_ends_the_same_and_is_tested_later(tmp_path, monkeypatch):
     assert read == ["val", "test", "test"]
     tested = load_record(tmp_path / "run")
     assert (tested.last, tested.averaged) == (whole.record.last, whole.record.averaged)
-    mine, theirs = (checkpoint.load(tmp_path / name / "checkpoints/000007")[0] for name in ("run", "whole"))
-    assert all(torch.equal(mine[name], value) for name, value in theirs.items())
-    assert any(name.startswith("mean.") for name in theirs)
+    for part in ("checkpoints", "means"):
+        mine, theirs = (checkpoint.load(tmp_path / name / part / "000007")[0] for name in ("run", "whole"))
+        assert all(torch.equal(mine[name], value) for name, value in theirs.items())
 
 
 def test_a_run_whose_checkpoints_are_gone_is_tested_at_its_best_epoch_alone(tmp_path):
@@ -119,6 +119,18 @@ def test_a_run_whose_checkpoints_are_gone_is_tested_at_its_best_epoch_alone(tmp_
     record_test(opened)
     assert opened.record.test is not None
     assert opened.record.last.test is None
+
+
+def test_a_run_whose_mean_is_damaged_resumes_without_it(tmp_path):
+    chosen = small()
+    data = small_dataset(chosen)
+    steps = -(-len(data.train) // 4)
+    with pytest.raises(Interruption):
+        train(chosen, data=data, folder=tmp_path / "run", device="cpu", watcher=StopAfter(7 * steps + 1))
+    (tmp_path / "run" / "means" / "000006.safetensors").write_bytes(b"")
+    resumed = train(chosen, data=data, folder=tmp_path / "run", device="cpu", resume=True)
+    assert resumed.record.last.test is not None
+    assert resumed.record.averaged is None
 
 
 def test_a_checkpoint_of_an_earlier_version_has_lost_the_mean():

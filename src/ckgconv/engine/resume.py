@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ckgconv.engine.run import Run
 
 
+MEANS = "means"  # the folder of what `endings.EpochMean` has summed up, a file for each checkpoint
+
+
 class CheckpointBudget:
     """Limits the share of a run's time spent on writing checkpoints: an epoch may be shorter than writing one takes."""
 
@@ -104,7 +107,8 @@ def save_checkpoint(run: "Run", epoch: int) -> None:
     tensors |= {f"best.{name}": value for name, value in run.best_weights.items()}
     if run.learner.average is not None:
         tensors |= {f"average.{name}": value for name, value in run.learner.average.tensors().items()}
-    tensors |= {f"mean.{name}": value for name, value in run.mean.values.items()}
+    if run.mean.values:  # before the checkpoint that it belongs to
+        checkpoint.save_epoch(run.folder / MEANS, epoch, run.mean.values, {})
     checkpoint.save_epoch(run.folder / "checkpoints", epoch, tensors, state_of(run))
     write_record(run.folder, run.record)
 
@@ -131,7 +135,7 @@ def restore(run: "Run", watcher: Watcher) -> int:
     # A run of an earlier version has no identity of its data: it gets that of the data just read.
     saved = Record.from_json(state["record"], f"The newest checkpoint in {run.folder}")
     run.record = replace(saved, data=run.record.data)
-    mean = {name: value.to(device) for name, value in _part(tensors, "mean.").items()}
+    mean = {name: value.to(device) for name, value in _saved_mean(run.folder, run.record).items()}
     run.mean.load(mean, run.record.epochs[-1].epoch + 1)
     for epoch in run.record.epochs:
         run.learner.schedule.end(epoch.val)
@@ -144,10 +148,17 @@ def saved_endings(folder: Path, record: Record, warn: Callable[[str], None]) -> 
     found = checkpoint.load_newest(folder / "checkpoints", warn) if record.ended else None
     if found is None or len(Record.from_json(found[1]["record"]).epochs) != len(record.epochs):
         return {}
-    tensors, _ = found
-    mean = _part(tensors, "mean.")
+    tensors, mean = found[0], _saved_mean(folder, record)
     last = _part(tensors, "model.") | _part(tensors, "average.")
     return {"last": last} | ({"averaged": mean} if mean else {})
+
+
+def _saved_mean(folder: Path, record: Record) -> Weights:
+    """The mean of the weights of the last epochs, as after the last one of the record; nothing where it is gone."""
+    try:
+        return checkpoint.load(folder / MEANS / f"{record.epochs[-1].epoch:06d}")[0]
+    except InputError:
+        return {}
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
