@@ -20,7 +20,7 @@ from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Dropout
 from ckgconv.backends.cuda.node_pass.tail import Nodes, block_tail
 from ckgconv.backends.cuda.schedule import IN_ORDER
-from ckgconv.backends.cuda.supports import tail_reason
+from ckgconv.backends.cuda.supports import attends_by_graphs, tail_reason
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.dynamic import AttentionConvolution, AttentionHeads
@@ -46,16 +46,16 @@ class FusedHybrid(Hybrid):
         h = self.input_states(batch)
         with without_autocast(h):
             if tail_reason(self.blocks, h, batch) is None:
-                return fused_blocks(self.blocks, h, kernels, batch, self.recipe.support == "global")
+                return fused_blocks(self.blocks, h, kernels, batch, attends_by_graphs(self.recipe.support, batch))
             for block, psi in zip(self.blocks, kernels, strict=True):
                 h = block(h, psi, pairs, batch.degree, batch.node_weight, block.drop_path(batch))
         return h
 
 
 def fused_blocks(
-    blocks: Sequence[CKGConvBlock], h: Tensor, kernels: Sequence[KernelValues], batch: GraphBatch, complete: bool
+    blocks: Sequence[CKGConvBlock], h: Tensor, kernels: Sequence[KernelValues], batch: GraphBatch, by_graphs: bool
 ) -> Tensor:
-    """hᴸ [N, D]: the sums of each block, then its tail; `complete`: all pairs of each graph are stored."""
+    """hᴸ [N, D]: the sums of each block, then its tail; `by_graphs`: attention runs graph by graph."""
     filled = torch.full((1,), h.shape[0], device=h.device) if batch.node_filled is None else batch.node_filled
     nodes = Nodes(batch.degree.float(), torch.ones_like(batch.degree), filled)
     seeds = draw_seeds(h.device, len(blocks))
@@ -65,7 +65,7 @@ def fused_blocks(
         settings = launch.settings_of(h, [first.running, second.running], first, IN_ORDER)
         path = block.drop_path(batch)
         dropout = Dropout(seed, block.dropout, None if path is None else path.squeeze(-1).unsqueeze(0))
-        if complete and isinstance(block.convolution, AttentionConvolution):
+        if by_graphs and isinstance(block.convolution, AttentionConvolution):
             y = attended(block.convolution.channels, h, psi.stored, batch, seed)
         else:
             y = block.convolution.summed(h, psi, batch.pairs)

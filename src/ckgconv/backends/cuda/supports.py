@@ -31,6 +31,8 @@ Reason = str | None
 # reached a validation AUROC of 0.88, on a CPU 0.95. In Triton's interpreter the pass equals plain torch at that size,
 # so the cause is not known.
 MOST_NODES = 4096
+MOST_EDGES = 2**14  # of GatedGCN, whose programs add up a part of every 32 edges
+LARGEST_ATTENDED = 512  # nodes of a graph whose attention is one program for each head
 WIDEST_ATTENTION = 64
 HIGHEST_SCORE = 40.0  # e⁴⁰ ten thousand times over is still a float32
 
@@ -156,12 +158,19 @@ def message_blocks_reason(model: MessagePassing, batch: GraphBatch) -> Reason:
         return "The blocks are in evaluation mode."
     if recipe.layer not in ("gine", "gatedgcn") or not recipe.ffn or not recipe.residual:
         return "The blocks are not those of GINE or GatedGCN with residual sums and feed-forward networks."
-    if recipe.attention_heads and (recipe.layer != "gine" or recipe.support != "global"):
-        return "Attention does not run next to GINE over all pairs of a graph."
+    if recipe.attention_heads and (recipe.layer != "gine" or not attends_by_graphs(recipe.support, batch)):
+        return "Attention does not run next to GINE over all pairs of small graphs."
+    if recipe.layer == "gatedgcn" and batch.edge_row.shape[0] > MOST_EDGES:
+        return f"{batch.edge_row.shape[0]:,} edges are trained at once, and the block pass adds up to {MOST_EDGES:,}."
     if recipe.norm != "batch" or recipe.activation != "relu":
         return "The blocks have other norms than batch norms, or another activation than ReLU."
     rows = max(nodes, batch.edge_row.shape[0])
     return _nodes_reason(batch, nodes) or _tensor_reason(batch.degree, rows, recipe.width)
+
+
+def attends_by_graphs(support: str | int, batch: GraphBatch) -> bool:
+    """Whether all pairs of each graph are stored, and graphs are so small that one program attends over all of one."""
+    return support == "global" and batch.pairs.num_pairs <= LARGEST_ATTENDED * batch.degree.shape[0]
 
 
 def reads_fixed_walks(stem: PairStem) -> bool:
