@@ -32,7 +32,7 @@ from ckgconv.engine.own_model import OwnModel
 from ckgconv.engine.parts import GivenParts, Parts, parts_of
 from ckgconv.engine.record import Best, Epoch, Record, new_record, write_record
 from ckgconv.engine.resume import CheckpointBudget, check_folder, restore, save_best, save_checkpoint, saved_record
-from ckgconv.engine.run_data import GivenData, check_data, training_data
+from ckgconv.engine.run_data import GivenData, check_data, check_metric, training_data
 from ckgconv.engine.schedule import make_schedule
 from ckgconv.engine.setup import make_fabric, seed_epoch
 from ckgconv.engine.step_memory import check_training_memory
@@ -118,6 +118,8 @@ def train(
     saved = saved_record(folder) if resume and folder is not None else None
     graphs, identity = training_data(recipe, data, watcher, folder, None if saved is None else saved.data)
     check_data(graphs, recipe, fabric.world_size)
+    if parts.metric is None:
+        check_metric(graphs, recipe)
     reset_peak_memory(fabric.device)
     torch.manual_seed(seed)
     learner = make_learner(fabric, parts.build_model(recipe), graphs, recipe, parts)
