@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+import official_archives as made
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from ckgconv import InputError, recipe, train_folds
 from ckgconv.data import from_pyg, load
+from ckgconv.data.official import OFFICIAL
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes.graphs import for_graphs
 
@@ -42,12 +44,9 @@ def test_refusals():
 
 
 def test_mutag_comes_from_its_official_source(tmp_path, monkeypatch):
-    monkeypatch.setattr("torch_geometric.datasets.TUDataset", lambda root, name: [ring(4, 0), ring(5, 1)])
-    assert load(DataRecipe("mutag"), tmp_path).num_graphs == 2
-
-    def offline(root, name):
-        raise OSError("no route")
-
-    monkeypatch.setattr("torch_geometric.datasets.TUDataset", offline)
-    with pytest.raises(InputError, match=r"mutag could not be downloaded .* put its packed file"):
+    files = made.mutag()
+    with made.serving(files) as address:
+        monkeypatch.setitem(OFFICIAL, "mutag", made.local("mutag", address, files, {"test": 2}))
+        assert load(DataRecipe("mutag"), tmp_path).num_graphs == 2
+    with pytest.raises(InputError, match=r"mutag could not be downloaded.* put its packed file"):
         load(DataRecipe("mutag"), tmp_path)

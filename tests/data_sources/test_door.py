@@ -49,6 +49,14 @@ def arrays(**changed):
         ({"edge_index": np.array([[0, 1, 0, 1, 1, 3], [1, 0, 1, 0, 2, 1]])}, "contains 3 in graph 2, which has 3"),
         ({"edge_index": np.array([[0, 2, 0, 1, 1, 2], [1, 0, 1, 0, 2, 1]])}, "contains 2 in graph 0, which has 2"),
         ({"edge_index": np.array([[0, -1, 0, 1, 1, 2], [1, 0, 1, 0, 2, 1]])}, "edge_index contains -1"),
+        (
+            {
+                "num_nodes": np.array([3, 0, 3]),
+                "num_edges": np.array([1, 1, 4]),
+                "edge_index": np.ones((2, 6), np.uint8),
+            },
+            "contains 1 in graph 1, which has 0 nodes",
+        ),
         ({"x": np.ones((5, 1))}, "num_nodes adds up to 6, but there are 5 rows of x|give one row per node"),
         ({"x": np.ones(6)}, "x has shape"),
         ({"x": np.array([[1.0]] * 5 + [[np.nan]])}, "x contains nan"),
@@ -92,7 +100,7 @@ def test_what_fits_passes(tmp_path):
     for changed in ({}, {"y": None}, {"y": np.full(3, np.nan)}, {"y": np.arange(6)}, {"x": np.zeros((6, 0))}):
         np.savez(tmp_path / "data.npz", **arrays(**changed))
         assert load_packed(tmp_path / "data.npz").num_graphs == 3
-    for dtype in (np.uint16, np.uint32, np.uint64, np.int8):
+    for dtype in (np.uint8, np.uint16, np.uint32, np.uint64, np.int8):
         wide = {name: array.astype(dtype) for name, array in arrays().items() if array.dtype.kind == "i"}
         np.savez(tmp_path / "data.npz", **arrays(**wide))
         assert load_packed(tmp_path / "data.npz").batch(torch.tensor([2, 0])).edge_index.tolist()[0] == [

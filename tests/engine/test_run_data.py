@@ -27,6 +27,8 @@ def small(name):
         ("zinc", lambda y: y / 0, "contains -?inf, but values are finite"),
         ("peptides-func", lambda y: y + 3, "contains [34], but labels are 0 or 1"),
         ("peptides-func", lambda y: y[:, :4], "has 4 values per row, but model.head.outputs is 10"),
+        ("peptides-func", lambda y: y * 0, "in split 'val' that do not define the metric 'average_precision'"),
+        ("zinc", lambda y: y * torch.nan, "has no known target in split 'train'"),
     ],
 )
 def test_wrong_targets_are_named(name, change, sentence, tmp_path):

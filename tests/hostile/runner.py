@@ -8,6 +8,7 @@ A child serves many cases, and a new one replaces it where it crashed or was kil
 that has imported the library once.
 """
 
+import contextlib
 import multiprocessing
 import os
 import resource
@@ -79,10 +80,11 @@ class Children:
         self.process = self.connection = None
 
     def _start(self) -> None:
-        self.connection, theirs = self.context.Pipe()
-        self.process = self.context.Process(target=serve, args=(theirs,), daemon=True)
-        self.process.start()
+        ours, theirs = self.context.Pipe()
+        process = self.context.Process(target=serve, args=(theirs,), daemon=True)
+        process.start()
         theirs.close()
+        self.process, self.connection = process, ours
 
 
 def serve(connection: Connection) -> None:
@@ -107,9 +109,9 @@ def judged(name: str, case: bytes) -> tuple[str, str]:
     with tempfile.TemporaryDirectory() as place:
         folder, around = Path(place) / "case", Path(place)
         folder.mkdir()
-        os.chdir(folder)
         try:
-            DOORS[name].enter(case, folder)
+            with contextlib.chdir(folder):
+                DOORS[name].enter(case, folder)
             outcome = ("result", "")
         except InputError as error:
             outcome = ("refused", str(error)) if is_sentence(str(error)) else ("unclear", repr(str(error))[:500])
@@ -119,7 +121,6 @@ def judged(name: str, case: bytes) -> tuple[str, str]:
             outcome = ("wrong", _last_frame())
         except BaseException:
             outcome = ("traceback", _last_frame())
-        os.chdir(around)
         if [path.name for path in around.iterdir()] != ["case"]:
             outcome = ("outside", str(sorted(path.name for path in around.iterdir())))
     return outcome

@@ -34,7 +34,7 @@ from ckgconv.engine.own_model import OwnModel
 from ckgconv.engine.parts import GivenParts, Parts, parts_of
 from ckgconv.engine.record import Best, Epoch, Record, new_record, write_record
 from ckgconv.engine.resume import CheckpointBudget, restore, save_best, save_checkpoint
-from ckgconv.engine.run_data import GivenData, check_data, training_data
+from ckgconv.engine.run_data import GivenData, check_data, check_metric, training_data
 from ckgconv.engine.run_folder import check_folder, saved_record
 from ckgconv.engine.schedule import make_schedule
 from ckgconv.engine.setup import make_fabric, process_rank, seed_epoch
@@ -125,6 +125,8 @@ def train(
         fabric = make_fabric(device, precision)
         graphs, identity = training_data(recipe, data, watcher, folder, saved)
         check_data(graphs, recipe, fabric.world_size)
+        if parts.metric is None:
+            check_metric(graphs, recipe)
         reset_peak_memory(fabric.device)
         torch.manual_seed(seed)
         learner = make_learner(fabric, parts.build_model(recipe), graphs, recipe, parts)

@@ -90,7 +90,7 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     for split in ("train", "val"):
         require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
     check_targets(data, recipe)
-    check_defined(data, recipe)
+    check_known(data, recipe)
     check_sampling(data, recipe, processes)
     _check_statistics(data, recipe, processes)
     if recipe.training.sampling.kind != "none":
@@ -149,21 +149,26 @@ def check_targets(data: PackedDataset, recipe: Recipe) -> None:
         require(False, f"{name} contains {y[wrong][0].item()}, but {remedy}.")
 
 
-def check_defined(data: PackedDataset, recipe: Recipe) -> None:
-    """Refuse targets of which none is known, and validation targets by which no epoch could be chosen."""
-    name, outputs = f"The data set {recipe.data.name!r}", recipe.model.head.outputs
+def check_known(data: PackedDataset, recipe: Recipe) -> None:
+    """Refuse training targets of which none is known."""
     assert data.y is not None
     y = widened(data.y)[data.target_rows("train")]
     known = y.isfinite() if LOSSES[recipe.training.loss].targets == "values" else y >= 0
-    require(bool(known.any()), f"{name} has no known target in split 'train': give at least one.")
-    rows = data.target_rows("val")
+    sentence = f"The data set {recipe.data.name!r} has no known target in split 'train': give at least one."
+    require(bool(known.any()), sentence)
+
+
+def check_metric(data: PackedDataset, recipe: Recipe) -> None:
+    """Refuse validation targets that do not define the recipe's metric, so that no epoch could be chosen by it."""
+    assert data.y is not None
+    rows, outputs = data.target_rows("val"), recipe.model.head.outputs
     judge = Score(recipe.training.metric, outputs, data.y.device)
     judge.collector.sync_on_compute = False  # every process has all rows
     judge.update(torch.zeros(len(rows), outputs, device=data.y.device), widened(data.y)[rows])
     require(
         not math.isnan(judge.compute()),
-        f"{name} has targets in split 'val' that do not define the metric {recipe.training.metric!r}: they are "
-        f"unknown, or all of one class or value. Choose another metric or split.",
+        f"The data set {recipe.data.name!r} has targets in split 'val' that do not define the metric "
+        f"{recipe.training.metric!r}: they are unknown, or all of one class or value. Choose another metric or split.",
     )
 
 
