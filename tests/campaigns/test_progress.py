@@ -1,9 +1,11 @@
 """What is done and left, and how long it may take."""
 
+import torch
 from campaign_files import SMALL, adopted
 from records import write_run
 
 from ckgconv.campaigns.progress import DONE, FAILED, STOPPED, UNTESTED, WAITING, counts, duration, expected, progress_of
+from ckgconv.engine.record import new_record, write_record
 
 
 def write(folder, place: int, test: float | None = None, **more) -> None:
@@ -26,6 +28,14 @@ def test_states_and_the_expected_time(tmp_path):
     assert expected(found) == "about 17 s at 2 at once and 4 runs of unknown length"
     assert expected(found[:1]) == "nothing"
     assert counts(found) == "1 done, 1 stopped, 5 waiting, 1 failed"
+
+
+def test_a_run_that_was_killed_in_its_first_epoch_waits(tmp_path):
+    folder = adopted(tmp_path)
+    planned = folder.campaign().runs()[0]
+    begun = new_record(planned.resolved(), planned.seed, 9, torch.device("cpu"), planned.precision)
+    write_record(folder.run(planned), begun)
+    assert (progress_of(folder)[0].state, progress_of(folder)[0].done) == (WAITING, 0)
 
 
 def test_runs_of_a_final_campaign_are_done_when_tested(tmp_path):
