@@ -1,5 +1,6 @@
 """What is done and left, and how long it may take."""
 
+import torch
 from campaign_files import SMALL, adopted
 from records import write_run
 
@@ -15,6 +16,7 @@ from ckgconv.campaigns.progress import (
     expected,
     progress_of,
 )
+from ckgconv.engine.record import new_record, write_record
 
 
 def write(folder, place: int, test: float | None = None, **more) -> None:
@@ -54,6 +56,14 @@ def test_differences_leave_out_what_all_runs_share(tmp_path):
     found = differences(progress_of(folder))
     assert found == [("model.width=8",), ("model.width=16",), ("model.drop_path=0.1", "model.width=8")]
     assert differences(progress_of(folder)[:1]) == [()]
+
+
+def test_a_run_that_was_killed_in_its_first_epoch_waits(tmp_path):
+    folder = adopted(tmp_path)
+    planned = folder.campaign().runs()[0]
+    begun = new_record(planned.resolved(), planned.seed, 9, torch.device("cpu"), planned.precision)
+    write_record(folder.run(planned), begun)
+    assert (progress_of(folder)[0].state, progress_of(folder)[0].done) == (WAITING, 0)
 
 
 def test_runs_of_a_final_campaign_are_done_when_tested(tmp_path):

@@ -94,7 +94,7 @@ def test_a_stopped_run_says_what_it_keeps(number, code, sentence):
         assert started.poll() is None
         time.sleep(0.05)
     os.kill(started.pid, number)
-    _, err = started.communicate(timeout=60)
+    _, err = started.communicate(timeout=600)
     assert started.returncode == code
     assert sentence in err
     assert "run keeps a checkpoint after epoch " in err

@@ -59,7 +59,7 @@ class CampaignFolder:
         return self.path / "logs" / f"{planned.name}.txt"
 
     def record(self, planned: PlannedRun) -> Record | None:
-        """The record of a run; None before its first checkpoint."""
+        """The record of a run; None before it has begun."""
         return read_record(self.run(planned))
 
     def history(self) -> list[Event]:

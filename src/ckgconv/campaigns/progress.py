@@ -87,7 +87,7 @@ def _state(campaign: Campaign, record: Record | None, running: bool, failed: boo
         return RUNNING
     if failed:
         return FAILED
-    if record is None:
+    if record is None or not record.epochs:
         return WAITING
     if not record.ended:
         return STOPPED

@@ -282,7 +282,9 @@ def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) ->
 def _stop_diverged(run: Run, number: int, loss: float) -> NoReturn:
     """End a run whose weights are lost; the network of its best epoch before is kept."""
     best, kept = run.record.best, "No network is kept, since no epoch had ended."
-    if best is not None and run.folder is not None:
+    if best is not None and run.folder is None:
+        kept = "Nothing is kept of a run without a folder."
+    elif best is not None and run.folder is not None:
         kept = f"{run.folder} keeps the network of epoch {best.epoch + 1}, the best one before."
         if run.writes:
             save_best(run)
