@@ -140,5 +140,5 @@ def test_what_the_pass_does_not_compute_runs_as_the_module(monkeypatch):
     assert "width 72" in why_not_fused(small(width=72, heads=4), DEVICE)
     assert "clamped" in why_not_fused(small(clamp=100.0), DEVICE)
     model, data = small(blocks=2).float().eval(), molecules(5, 8)
-    monkeypatch.setattr("ckgconv.backends.cuda.grit.fused_block", None)
+    monkeypatch.setattr("ckgconv.backends.cuda.grit.attended", None)
     accelerate(copy.deepcopy(model), DEVICE)(data.clone().to(DEVICE)).sum().backward()
