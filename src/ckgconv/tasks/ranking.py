@@ -42,7 +42,7 @@ class MeanOverLabels(torchmetrics.Metric):
         self.label.append(label)
 
     def compute(self) -> Tensor:
-        if not self.label:
+        if len(self.label) == 0:  # a list, or one tensor of all processes
             return torch.full((), torch.nan)
         found = []
         for probability, label in zip(dim_zero_cat(self.probability).T, dim_zero_cat(self.label).T, strict=True):
