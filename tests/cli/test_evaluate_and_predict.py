@@ -100,7 +100,10 @@ def test_wrong_input_is_a_sentence(ckgconv, runs):
             "was not trained on the data and splits of ckgcn/seed0: it has 21 graphs",
         ),
         (["predict", runs[0], "other", "m.csv"], "Give runs that were trained on the same data."),
-        (["evaluate", runs[0], "nowhere"], "nowhere is not a folder: give the folder of a run."),
+        (
+            ["evaluate", runs[0], "nowhere"],
+            "nowhere is not a folder: give the folder of a run, or a trained network",
+        ),
         (["evaluate", runs[0], f"./{runs[0]}"], "was given twice: give each run once."),
         (["evaluate", *runs, "--split", "tst"], "There is no split 'tst': choose one of train, val, test."),
         (["predict", runs[0], runs[1]], "ckgcn/seed1 is a run, but the last argument is the data to predict"),
