@@ -58,6 +58,7 @@ def nodes_homophilous() -> Recipe:
     penalty on the first map, and kernels that can only average. Depth, penalty and dropout were chosen by the mean
     validation accuracy of seeds 0 to 2: 0.835 here, 0.829 with 8 or 12 layers, 0.827 and 0.830 with half and twice the
     penalty.
+    Single trials on a CPU at 521bda7, each `ckgconv train nodes-homophilous --seed 0 1 2` with a `--set`.
     """
     return Recipe(
         name="nodes-homophilous",
