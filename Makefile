@@ -1,4 +1,4 @@
-# `make test` needs nothing but Python (>= 3.11) and make.
+# `make test` needs nothing but Python (>= 3.11) and make; as root on Debian it installs Chromium for the tests of pages.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,7 +11,7 @@ SEED ?= 20261117
 # Random interruptions of `make faults`; five times as many damaged folders, ten times as many settings.
 KILLS ?= 200
 
-.PHONY: setup demo test lint types pytest docs gpu-test hostile faults clean
+.PHONY: setup demo test lint types pytest browser docs gpu-test hostile faults clean
 
 setup: $(VENV)/.installed
 
@@ -32,7 +32,14 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-pytest: setup
+# Chromium, in which tests open the pages that are written; where it cannot be installed they are skipped, but in CI.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
+	&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	|| echo "Chromium could not be installed here (that takes root and apt-get): tests that open pages are skipped, and fail in CI."
+
+pytest: setup browser
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --cov=ckgconv --cov-fail-under=95 --cov-report=term:skip-covered
 
 # The site under site/; every warning is an error.
