@@ -5,7 +5,6 @@ Several runs predict together: the mean over them, with its standard deviation a
 
 import csv
 import json
-import re
 from pathlib import Path
 from typing import Annotated
 
@@ -16,14 +15,11 @@ from ckgconv.checks import require
 from ckgconv.cli import processes, terminal
 from ckgconv.cli.predictions import Columns, OneRun, SeveralRuns, predictor
 from ckgconv.data import load
+from ckgconv.data.spreadsheet import as_text
 from ckgconv.data.tables import Table, read_table
 from ckgconv.engine.trained import TRAINED
 from ckgconv.files import check_names_file, write_output
 from ckgconv.recipe import DataRecipe
-
-# With these a formula begins in a spreadsheet; a number may begin with a sign too.
-FORMULA = "=+-@\t\r"
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf)")
 
 
 def predict_command(
@@ -107,10 +103,3 @@ def _write(path: Path, columns: Columns) -> None:
         writer = csv.writer(file)
         writer.writerow(map(as_text, columns))
         writer.writerows(map(as_text, row) for row in zip(*columns.values(), strict=True))
-
-
-def as_text(cell: str) -> str:
-    """A cell that no spreadsheet computes: an apostrophe in front where it would be a formula; numbers stay."""
-    if len(cell) < 2 or cell[0] not in FORMULA or NUMBER.fullmatch(cell):
-        return cell
-    return f"'{cell}"

@@ -1,0 +1,14 @@
+"""Cells of a CSV that we write: text that a spreadsheet would compute as a formula is marked as text."""
+
+import re
+
+# With these a formula begins in a spreadsheet; a number may begin with a sign too.
+FORMULA = "=+-@\t\r"
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf)")
+
+
+def as_text(cell: str) -> str:
+    """A cell that no spreadsheet computes: an apostrophe in front where it would be a formula; numbers stay."""
+    if len(cell) < 2 or cell[0] not in FORMULA or NUMBER.fullmatch(cell):
+        return cell
+    return f"'{cell}"
