@@ -1,7 +1,8 @@
 """The commands as a person types them, right and wrong.
 
 Covers `ckgconv.cli.bench`, `ckgconv.cli.evaluate`, `ckgconv.cli.predict`, `ckgconv.cli.watch`,
-`ckgconv.engine.predict`, `ckgconv.engine.bench` and `ckgconv.engine.tensorboard`.
+`ckgconv.cli.table_options`, `ckgconv.cli.train_jobs`, `ckgconv.cli.train_report`, `ckgconv.engine.predict`,
+`ckgconv.engine.bench` and `ckgconv.engine.tensorboard`.
 """
 
 import csv

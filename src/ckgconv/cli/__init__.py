@@ -1,5 +1,6 @@
 """The command line: parse, call, print. Errors of the user end with a sentence and exit code 2."""
 
+import re
 import sys
 
 import typer
@@ -34,10 +35,8 @@ app.command("campaign")(campaign_command)
 
 # The exit code of a program that Ctrl-C interrupted.
 INTERRUPTED = 130
-# Options that take several values: --seed 0 1 2 3.
-SEVERAL = {"--seed", "--target", "--set", "--seeds", "--runs"}
-# Those that do so only in `study`: `bench --against` takes one value.
-SEVERAL_OF_STUDY = {"--against", "--ckgcn", "--grit"}
+# An option of one letter; a negative number is none.
+SHORT = re.compile(r"-[A-Za-z]")
 
 
 def main() -> None:
@@ -55,13 +54,13 @@ def main() -> None:
 
 
 def repeat_options(arguments: list[str]) -> list[str]:
-    """`--seed 0 1 2` as `--seed 0 --seed 1 --seed 2`, which Typer reads."""
-    several = SEVERAL | SEVERAL_OF_STUDY if arguments[:1] == ["study"] else SEVERAL
+    """`--seed 0 1 2` as `--seed 0 --seed 1 --seed 2`, which Typer reads; of options that may be repeated."""
+    several = _repeatable(arguments)
     result: list[str] = []
     option = None
     values = 0
     for argument in arguments:
-        if argument.startswith("--"):
+        if argument.startswith("--") or SHORT.fullmatch(argument):
             option, values = (argument, 0) if argument in several else (None, 0)
         elif option is not None:
             values += 1
@@ -69,6 +68,17 @@ def repeat_options(arguments: list[str]) -> list[str]:
                 result.append(option)
         result.append(argument)
     return result
+
+
+def _repeatable(arguments: list[str]) -> set[str]:
+    """Names of the options of the command that may be given several times."""
+    command = typer.main.get_command(app)
+    for argument in arguments:
+        commands = getattr(command, "commands", {})
+        if argument not in commands:
+            break
+        command = commands[argument]
+    return {name for each in command.params if getattr(each, "multiple", False) for name in each.opts}
 
 
 __all__ = ["app", "main", "repeat_options"]

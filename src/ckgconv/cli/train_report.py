@@ -1,0 +1,81 @@
+"""What `ckgconv train` prints when runs have ended: in words, or as JSON."""
+
+import statistics
+from pathlib import Path
+
+from rich.console import Console
+
+from ckgconv.cli import terminal
+from ckgconv.cli.curve import sparkline
+from ckgconv.engine.baseline import majority_predictor, mean_predictor
+from ckgconv.engine.folds import FoldedRuns, write_folds
+from ckgconv.engine.run import Run
+from ckgconv.files import valid_json
+
+
+def summary(run: Run) -> dict[str, object]:
+    """The outcome of a run, for --json."""
+    record = run.record
+    return {
+        "recipe": run.recipe.name,
+        "seed": record.seed,
+        "metric": record.metric,
+        "best": record.to_json()["best"],
+        "last": record.to_json().get("last"),
+        "averaged": record.to_json().get("averaged"),
+        "paper_test": list(run.recipe.paper_test),
+        "mean_predictor": mean_predictor(run),
+        "majority_predictor": majority_predictor(run),
+        "wall_s": record.wall_s,
+        "device": record.device,
+        "run": str(run.folder),
+    }
+
+
+def report(run: Run, console: Console) -> None:
+    """Print the outcome of a run."""
+    best, metric = run.record.best, run.record.metric
+    if best is not None:
+        test = "no test split" if best.test is None else f"test {metric} {best.test:.4f}"
+        console.print(f"best epoch {best.epoch + 1}: validation {metric} {best.val:.4f}, {test}")
+    for name, ending in (("last epoch", run.record.last), ("mean of {} epochs' weights", run.record.averaged)):
+        if ending is not None and ending.test is not None:
+            what = name.format(f"the last {ending.epochs}")
+            console.print(f"{what}: validation {metric} {ending.val:.4f}, test {metric} {ending.test:.4f}")
+    for guess, baseline in (("training mean", mean_predictor), ("most frequent class", majority_predictor)):
+        value = baseline(run)
+        if value is not None:
+            console.print(f"always the {guess}: test {metric} {value:.4f}")
+    if run.recipe.paper_test:
+        published = " ± ".join(f"{value:.4f}" for value in run.recipe.paper_test)
+        console.print(f"paper, its full recipe: test {metric} {published}")
+    console.print(f"validation {metric} by epoch: {sparkline([entry.val for entry in run.record.epochs])}")
+    console.print(f"run: {run.folder}   curve: {run.folder}/curve.png")
+
+
+def finish_folds(found: list[FoldedRuns], folders: list[Path], as_json: bool) -> None:
+    """Write folds.json of every seed, and print mean and s.d. over its folds."""
+    for folded, folder in zip(found, folders, strict=True):
+        write_folds(folder, folded)
+    if as_json:
+        results = [folded.to_json() | {"runs": [summary(run) for run in folded.runs]} for folded in found]
+        print(valid_json(results if len(results) > 1 else results[0]))
+        return
+    console = terminal.console(soft_wrap=True)
+    for folded, folder in zip(found, folders, strict=True):
+        count, metric = len(folded.runs), folded.metric
+        console.print(f"test {metric} over {count} folds: {folded.tested}, each at its best validation epoch")
+        console.print(
+            f"validation {metric} at epoch {folded.common_epoch + 1}, the best on average over the folds: "
+            f"{folded.at_common_epoch}"
+        )
+        console.print(f"runs: {folder}/fold0 … fold{count - 1}")
+
+
+def report_spread(runs: list[Run]) -> None:
+    """Print mean and s.d. over the seeds, where all runs have a test metric."""
+    tests = [run.record.test for run in runs]
+    known = [test for test in tests if test is not None]
+    if len(known) == len(runs):
+        spread = f"{statistics.mean(known):.4f} ± {statistics.stdev(known):.4f}"
+        terminal.console().print(f"test {runs[0].record.metric} over {len(known)} seeds: {spread}")
