@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Processes that share the tests, one thread each.
 WORKERS ?= 2
 
@@ -11,13 +12,18 @@ SEED ?= 20261117
 # Random interruptions of `make faults`; five times as many damaged folders, ten times as many settings.
 KILLS ?= 200
 
-.PHONY: setup demo test lint types pytest browser docs gpu-test hostile faults clean
+# Versions of `make versions`: an interpreter and the torch it is tested with.
+VERSIONS ?= python3.11=2.11.0 python3.12=2.13.0 python3.13=2.13.0
+
+.PHONY: setup demo test lint types pytest browser docs audit package versions gpu-test hostile faults clean
 
 setup: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+# What is pinned comes with its digest; what a platform needs besides (CUDA libraries of torch) follows from the pins.
+$(VENV)/.installed: pyproject.toml constraints.txt hashes.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	$(PIP) install --require-hashes --no-deps -r hashes.txt
+	$(PIP) install --no-build-isolation -c constraints.txt -e ".[dev]"
 	touch $@
 
 demo: setup
@@ -46,6 +52,23 @@ pytest: setup browser
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+# Unsafe calls in the source, and known vulnerabilities of the pinned versions where the package index lists them.
+audit: setup
+	$(BIN)/bandit --quiet --configfile pyproject.toml --recursive src
+	$(BIN)/pip-audit --progress-spinner off --disable-pip --requirement hashes.txt
+
+# Wheel and source archive, used from a clean environment that has nothing but the wheel and what it needs.
+package: setup
+	rm -rf dist build/clean
+	$(BIN)/python -m build --no-isolation --outdir dist .
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/python -m pip --quiet --disable-pip-version-check install -c constraints.txt "$$(ls dist/*.whl)[molecules]"
+	$(BIN)/python .ci/check_package.py dist build/clean/bin/python
+
+# The core under other versions of Python and torch; downloads gigabytes, so CI leaves it out.
+versions:
+	$(PYTHON) tests/versions.py $(VERSIONS)
+
 # On a machine with a GPU whose python3 holds torch and Triton: the kernels as they are, not by the interpreter.
 gpu-test:
 	PYTHONPATH=src python3 -m pytest tests/ops tests/backends tests/engine/test_captured.py tests/test_devices.py -p no:cacheprovider
@@ -61,4 +84,4 @@ faults: setup
 	OMP_NUM_THREADS=1 $(BIN)/python tests/faults/settings.py --cases $$((10 * $(KILLS)))
 
 clean:
-	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .versions dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis

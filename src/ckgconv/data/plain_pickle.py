@@ -11,7 +11,7 @@ name in the file is looked up in a closed table of constructors for arrays; any 
 
 import io
 import math
-import pickletools
+import pickletools  # nosec B403
 import struct
 import zipfile
 from collections.abc import Callable, Iterator

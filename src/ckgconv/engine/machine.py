@@ -47,12 +47,20 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str | None:
-    """The commit of the source tree this package runs from, marked "-dirty" if changed; None outside a checkout."""
+    """The commit of the source tree this package runs from, marked "-dirty" if changed; None outside a checkout.
+
+    An installed package may lie inside a checkout of another project, which does not track it.
+    """
+    if _git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return None
+    return _git("describe", "--always", "--dirty", "--abbrev=12")
+
+
+def _git(*words: str) -> str | None:
+    """What git prints in the folder of this file; None where it fails or is not installed."""
     folder = Path(__file__).parent
     try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=folder, capture_output=True, text=True
-        )
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True)  # nosec B607
     except OSError:
         return None
-    return described.stdout.strip() or None if described.returncode == 0 else None
+    return done.stdout.strip() or None if done.returncode == 0 else None
