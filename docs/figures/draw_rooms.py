@@ -23,8 +23,8 @@ COLUMNS = (
     ("vocabulary", "#eef1f5", ("checks", "registry", "files", "graphs", "recipe")),
     ("equations", "#dce9f7", ("ops", "pe", "pairs", "nn")),
     ("what to run", "#e6f2e4", ("recipes", "data", "tasks")),
-    ("running it", "#fbe9d8", ("backends", "engine")),
-    ("using it", "#f1e6f4", ("theory", "studies", "cli")),
+    ("running it", "#fbe9d8", ("backends", "engine", "uncertainty")),
+    ("using it", "#f1e6f4", ("theory", "studies", "campaigns", "cli")),
 )
 SAYS = {
     "checks": "refusals as sentences",
@@ -41,8 +41,10 @@ SAYS = {
     "tasks": "losses and metrics",
     "backends": "passes of a device",
     "engine": "step, epoch, run, record",
+    "uncertainty": "what a prediction is worth",
     "theory": "equivalences as layers",
     "studies": "the paper's studies",
+    "campaigns": "many runs by a queue",
     "cli": "the commands",
 }
 WIDTH, HEIGHT, GAP = 2.5, 0.72, 0.16

@@ -12,6 +12,7 @@ from ckgconv.graphs import PackedGraphs, Pairs, pack
 from ckgconv.nn import CKGCN, CKGConv
 from ckgconv.recipes import RECIPES, recipe
 from ckgconv.tasks.given import OwnMetric
+from ckgconv.uncertainty import PredictedMolecule, PredictedMolecules, Predictor
 
 __version__ = "0.1.0"
 
@@ -24,6 +25,9 @@ __all__ = [
     "OwnMetric",
     "PackedGraphs",
     "Pairs",
+    "PredictedMolecule",
+    "PredictedMolecules",
+    "Predictor",
     "Run",
     "StopTraining",
     "open_run",

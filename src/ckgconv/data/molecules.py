@@ -1,4 +1,4 @@
-"""SMILES → node and edge attributes. The only file that needs rdkit.
+"""SMILES → node and edge attributes, by rdkit.
 
     molecule   nine atom and three bond columns, with the vocabularies of the molecular property benchmarks
     zinc       one atom type (element, explicit hydrogens, charge) and one kekulised bond type, as in ZINC-12k
@@ -11,6 +11,7 @@ Legend: n atoms, b bonds; every bond is two directed edges, one after the other.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -79,7 +80,12 @@ def read_smiles(smiles: str, featuriser: Featuriser, most_atoms: int = MOST_ATOM
 
     Raises InputError where the string is invalid, an atom or bond is unknown, or there are more than `most_atoms`.
     """
-    chem = _rdkit()
+    return molecule_graph(parse_smiles(smiles, most_atoms), featuriser)
+
+
+def parse_smiles(smiles: str, most_atoms: int = MOST_ATOMS) -> Any:
+    """The rdkit molecule of a SMILES string; raises InputError where it is invalid or larger than `most_atoms`."""
+    chem = rdkit_chem()
     shown = smiles if len(smiles) <= LETTERS_SHOWN else smiles[: LETTERS_SHOWN - 1] + "…"
     if len(smiles) > LETTERS_PER_ATOM * most_atoms:
         raise InputError(f"{shown!r} has {len(smiles):,} letters, too many for the {most_atoms:,} atoms allowed.")
@@ -88,21 +94,27 @@ def read_smiles(smiles: str, featuriser: Featuriser, most_atoms: int = MOST_ATOM
     molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None
     if molecule is None:
         raise InputError(f"{shown!r} is not a valid SMILES." if smiles.strip() else "The SMILES is empty.")
-    count = molecule.GetNumAtoms()
-    if count == 0:
+    if molecule.GetNumAtoms() == 0:
         raise InputError(f"{shown!r} has no atom.")
     _check_atoms(molecule, shown, most_atoms)
+    return molecule
+
+
+def molecule_graph(molecule: Any, featuriser: Featuriser) -> Molecule:
+    """The graph of an rdkit molecule, whose aromatic bonds "zinc" replaces in place."""
+    count = molecule.GetNumAtoms()
     atom, bond = FEATURISERS[featuriser]
     if featuriser == "zinc":
-        chem.Kekulize(molecule)
-    atoms = np.array([atom(each) for each in molecule.GetAtoms()], dtype=np.uint8)
-    bonds = list(molecule.GetBonds())
-    ends = [(each.GetBeginAtomIdx(), each.GetEndAtomIdx()) for each in bonds]
+        rdkit_chem().Kekulize(molecule)
+    # By number: rdkit's own iterators take ten times as long.
+    atoms = np.array([atom(molecule.GetAtomWithIdx(index)) for index in range(count)], dtype=np.uint8)
+    bonds = [molecule.GetBondWithIdx(index) for index in range(molecule.GetNumBonds())]
     number = np.int16 if count <= np.iinfo(np.int16).max else np.int32
-    edges = np.array([pair for i, j in ends for pair in ((i, j), (j, i))], dtype=number).reshape(-1, 2).T
-    columns = [bond(each) for each in bonds for _ in range(2)]
+    ends = np.array([(each.GetBeginAtomIdx(), each.GetEndAtomIdx()) for each in bonds], dtype=number).reshape(-1, 2)
+    edges = np.concatenate([ends, ends[:, ::-1]], axis=1).reshape(-1, 2).T
     width = len(BOND_SIZES) if featuriser == "molecule" else 1
-    return Molecule(atoms, np.ascontiguousarray(edges), np.array(columns, dtype=np.uint8).reshape(-1, width))
+    columns = np.array([bond(each) for each in bonds], dtype=np.uint8).reshape(-1, width)
+    return Molecule(atoms, np.ascontiguousarray(edges), columns.repeat(2, axis=0))
 
 
 def _check_atoms(molecule: Any, shown: str, most_atoms: int) -> None:
@@ -116,7 +128,7 @@ def _check_atoms(molecule: Any, shown: str, most_atoms: int) -> None:
 
 def scaffold(smiles: str) -> str:
     """The Bemis-Murcko scaffold of a valid SMILES; empty for a molecule without rings."""
-    _rdkit()
+    rdkit_chem()
     from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
     found: str = MurckoScaffoldSmiles(smiles=smiles, includeChirality=False)
@@ -124,25 +136,45 @@ def scaffold(smiles: str) -> str:
 
 
 def _molecule_atom(atom: Any) -> list[int]:
+    chirality, hybridisation, _, _ = _vocabularies()
+    number, degree, charge = atom.GetAtomicNum(), atom.GetTotalDegree(), atom.GetFormalCharge()
+    hydrogens, radicals = atom.GetTotalNumHs(), atom.GetNumRadicalElectrons()
     return [
-        _place(atom.GetAtomicNum() - 1, range(118)),
-        _place(str(atom.GetChiralTag()), CHIRALITY),
-        _place(atom.GetTotalDegree(), range(11)),
-        _place(atom.GetFormalCharge(), range(-5, 6)),
-        _place(atom.GetTotalNumHs(), range(9)),
-        _place(atom.GetNumRadicalElectrons(), range(5)),
-        _place(str(atom.GetHybridization()), HYBRIDISATION),
+        number - 1 if 1 <= number <= 118 else 118,
+        chirality.get(atom.GetChiralTag(), len(CHIRALITY)),
+        min(degree, 11),
+        charge + 5 if -5 <= charge <= 5 else 11,
+        min(hydrogens, 9),
+        min(radicals, 5),
+        hybridisation.get(atom.GetHybridization(), len(HYBRIDISATION)),
         int(atom.GetIsAromatic()),
         int(atom.IsInRing()),
     ]
 
 
 def _molecule_bond(bond: Any) -> list[int]:
+    _, _, types, stereo = _vocabularies()
     return [
-        _place(str(bond.GetBondType()), BOND_TYPES),
-        _place(str(bond.GetStereo()), BOND_STEREO[:-1]),
+        types.get(bond.GetBondType(), len(BOND_TYPES)),
+        stereo.get(bond.GetStereo(), len(BOND_STEREO) - 1),
         int(bond.GetIsConjugated()),
     ]
+
+
+@cache
+def _vocabularies() -> tuple[dict[Any, int], dict[Any, int], dict[Any, int], dict[Any, int]]:
+    """Position of rdkit's chirality, hybridisation, bond type and stereo; comparing their names takes long."""
+    chem = rdkit_chem()
+    known = (
+        (chem.ChiralType, CHIRALITY),
+        (chem.HybridizationType, HYBRIDISATION),
+        (chem.BondType, BOND_TYPES),
+        (chem.BondStereo, BOND_STEREO[:-1]),
+    )
+    chirality, hybridisation, types, stereo = (
+        {kind.names[name]: place for place, name in enumerate(vocabulary)} for kind, vocabulary in known
+    )
+    return chirality, hybridisation, types, stereo
 
 
 def _zinc_atom(atom: Any) -> list[int]:
@@ -163,18 +195,15 @@ def _zinc_bond(bond: Any) -> list[int]:
     return [ZINC_BONDS[kind]]
 
 
-def _place(value: object, vocabulary: Any) -> int:
-    """Position in the vocabulary, or the entry after its end."""
-    return int(vocabulary.index(value)) if value in vocabulary else len(vocabulary)
-
-
 FEATURISERS: dict[Featuriser, tuple[Callable[[Any], list[int]], Callable[[Any], list[int]]]] = {
     "molecule": (_molecule_atom, _molecule_bond),
     "zinc": (_zinc_atom, _zinc_bond),
 }
 
 
-def _rdkit() -> Any:
+@cache
+def rdkit_chem() -> Any:
+    """rdkit's module of molecules, which prints nothing."""
     try:
         from rdkit import Chem, RDLogger
     except ImportError as error:

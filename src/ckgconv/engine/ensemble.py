@@ -13,22 +13,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
 from ckgconv.engine.data_identity import DataIdentity
+from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import FindData, open_with
 from ckgconv.engine.parts import Parts
-from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.predict import predict_molecules, read_for
 from ckgconv.engine.predict_packed import predict_packed
 from ckgconv.engine.predict_split import predict_split
 from ckgconv.engine.record import Record
 from ckgconv.engine.run import Run
 from ckgconv.engine.run_data import GivenData, opened_data
 from ckgconv.engine.together import Cost, check_together, name_of, total_cost
-from ckgconv.engine.trained import run_folder
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.tasks.metrics import Score
 from ckgconv.tasks.task import Task, classes_of
@@ -110,12 +111,14 @@ class Ensemble:
             cost=replace(total_cost(self.runs), predicting_s=round(time.perf_counter() - start, 3)),
         )
 
-    def predict(self, data: PackedDataset | Sequence[str], tick: Tick = lambda count: None) -> EnsemblePredictions:
-        """Predict all graphs or nodes of a data set, or molecules given as SMILES.
+    def predict(
+        self, data: PackedDataset | str | Sequence[str], tick: Tick = lambda count: None
+    ) -> EnsemblePredictions:
+        """Predict all graphs or nodes of a data set, or molecules given as one SMILES or several.
 
         `tick` is called with the graphs or molecules that a member has done since its last call.
         """
-        require(not isinstance(data, str), f"{data!r} is one text: give a list of SMILES, such as [{data!r}].")
+        data = [data] if isinstance(data, str) else data
         return self._predict_packed(data, tick) if isinstance(data, PackedDataset) else self._predict_smiles(data, tick)
 
     def _predict_packed(self, data: PackedDataset, tick: Tick) -> EnsemblePredictions:
@@ -125,12 +128,8 @@ class Ensemble:
         return EnsemblePredictions(members, classes, found[0].graph, found[0].node, [])
 
     def _predict_smiles(self, smiles: Sequence[str], tick: Tick) -> EnsemblePredictions:
-        found = [predict_smiles(run, smiles, tick) for run in self.runs]
-        unknown = [float("nan")] * self.runs[0].model.outputs
-        rows = [[unknown if row is None else row for row in each.values] for each in found]
-        members = torch.tensor(rows, dtype=torch.float64).view(len(found), len(smiles), len(unknown))
-        reasons = [next(filter(None, each), "") for each in zip(*(one.reasons for one in found), strict=True)]
-        members[:, [bool(reason) for reason in reasons]] = torch.nan  # also where one member could predict
+        molecules, reasons = read_for(self.runs, smiles)
+        members = torch.from_numpy(np.stack([predict_molecules(run, molecules, tick).values for run in self.runs]))
         return EnsemblePredictions(members, None, None, None, reasons)
 
     def _classes(self, mean: Tensor) -> Tensor:
@@ -145,8 +144,8 @@ def open_runs(
 ) -> Ensemble:
     """The best networks of several runs as an ensemble; the data set that they share is read once.
 
-    `data` is as in `open_run`. Runs with a `model` or `metric` given in Python are opened one by one with `open_run`,
-    and then joined in an `Ensemble`.
+    The folder of an ensemble stands for its members. `data` is as in `open_run`. Runs with a `model` or `metric` given
+    in Python are opened one by one with `open_run`, and then joined in an `Ensemble`.
     """
     read: dict[tuple[DataRecipe, DataIdentity | None], PackedDataset] = {}
 
@@ -170,11 +169,7 @@ def open_networks(folders: Sequence[Path | str], device: str = "auto", precision
 def _opened(
     folders: Sequence[Path | str], device: str, precision: str | None, find_in: Callable[[Path], FindData | None]
 ) -> Ensemble:
-    paths = [run_folder(folder) for folder in folders]
-    for place, path in enumerate(paths):
-        earlier = [other.resolve() for other in paths[:place]]
-        require(path.resolve() not in earlier, f"{path} was given twice: give each run once.")
-    return Ensemble([open_with(path, device, precision, Parts(), find_in(path)) for path in paths])
+    return Ensemble([open_with(path, device, precision, Parts(), find_in(path)) for path in all_members(folders)])
 
 
 def predicted_outcomes(run: Run, split: str) -> tuple[Tensor, Tensor]:

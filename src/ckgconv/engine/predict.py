@@ -1,9 +1,15 @@
-"""Predictions for new molecules: one row per SMILES, in order; an invalid one has a reason instead of a prediction."""
+"""Predictions for new molecules: one row per SMILES, in order; an invalid one has a reason instead of a prediction.
+
+Legend: M molecules, T outputs, D width of what the head reads.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ckgconv.checks import InputError
@@ -17,36 +23,96 @@ from ckgconv.tasks.losses import LOSSES
 ZINC_TYPES = (21,)
 # Of a batch; that of a few large molecules would not fit into memory otherwise.
 MOST_PAIRS = 2**20
+Tick = Callable[[int], None]
+
+
+def _no_tick(count: int) -> None: ...
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """One entry per row of the input; None where nothing could be predicted. T outputs, D width of the embedding."""
+    """One entry per row of the input; None where nothing could be predicted."""
 
     values: list[list[float] | None]  # [T] each
     embeddings: list[list[float] | None]  # [D] each
     reasons: list[str]  # why nothing was predicted; empty for valid molecules
 
 
-def predict_smiles(run: Run, smiles: Sequence[str], tick: Callable[[int], None] = lambda count: None) -> Predictions:
+@dataclass(frozen=True)
+class Outcomes:
+    """What a network says of molecules; NaN where there is no molecule."""
+
+    values: NDArray[np.float64]  # [M, T] in the units of the data, or probabilities of labels or classes
+    embeddings: NDArray[np.float64] | None  # [M, D] what the head reads, where asked for
+
+
+def predict_smiles(run: Run, smiles: str | Sequence[str], tick: Tick = _no_tick) -> Predictions:
     """Predict molecules with a trained network: values in the units of the data, or probabilities of labels or classes.
 
-    `tick` is called with the number of rows done since the last call.
+    `smiles` is one text or several. `tick` is called with the number of rows done since the last call.
     """
-    molecules, reasons = read_molecules(smiles, featuriser_of(run), run.recipe.data.most_atoms)
-    rows = [row for row, each in enumerate(molecules) if each is not None and _known_types(run, each.x, reasons, row)]
-    values: list[list[float] | None] = [None] * len(smiles)
-    embeddings: list[list[float] | None] = [None] * len(smiles)
-    tick(len(smiles) - len(rows))
+    rows = [smiles] if isinstance(smiles, str) else smiles
+    molecules, reasons = read_for([run], rows)
+    found = predict_molecules(run, molecules, tick, with_features=True)
+    assert found.embeddings is not None
+    return Predictions(_listed(found.values, reasons), _listed(found.embeddings, reasons), reasons)
+
+
+def read_for(runs: Sequence[Run], smiles: Sequence[str]) -> tuple[list[Molecule | None], list[str]]:
+    """The molecules that all of these runs can predict, None where one cannot; and a reason for each of the latter."""
+    featuriser, most_atoms = reading_of(runs)
+    molecules, reasons = read_molecules(smiles, featuriser, most_atoms)
+    for run in runs:
+        molecules = known_molecules(run, molecules, reasons)
+    return molecules, reasons
+
+
+def reading_of(runs: Sequence[Run]) -> tuple[Featuriser, int]:
+    """How these runs read molecules: featuriser, and most atoms."""
+    featurisers = [featuriser_of(run) for run in runs]
+    return featurisers[0], min(run.recipe.data.most_atoms for run in runs)
+
+
+def predict_molecules(
+    run: Run, molecules: Sequence[Molecule | None], tick: Tick = _no_tick, with_features: bool = False
+) -> Outcomes:
+    """Predict molecules that have been read, with what the head reads where asked for."""
+    rows = [row for row, each in enumerate(molecules) if each is not None]
+    values = np.full((len(molecules), run.model.outputs), np.nan)
+    features: NDArray[np.float64] | None = None
+    tick(len(molecules) - len(rows))
+    device = run.learner.fabric.device
     for chosen in batches_of(rows, molecules, run.recipe.training.batch_size):
-        packed = pack_molecules([each for row in chosen if (each := molecules[row]) is not None])
-        packed = packed.to(run.learner.fabric.device)
-        batch = packed.batch(torch.arange(len(chosen), device=run.learner.fabric.device))
-        predicted, _ = LOSSES[run.recipe.training.loss].outcome(predict_batch(run.learner, batch))
-        for row, value, embedding in zip(chosen, predicted, embed(run, batch), strict=True):
-            values[row], embeddings[row] = value.tolist(), embedding.tolist()
+        packed = pack_molecules([each for row in chosen if (each := molecules[row]) is not None]).to(device)
+        batch = packed.batch(torch.arange(len(chosen), device=device))
+        predicted, embedded = predicted_with_features(run, batch) if with_features else (run_batch(run, batch), None)
+        values[chosen] = predicted.double().cpu().numpy()
+        if embedded is not None:
+            if features is None:
+                features = np.full((len(molecules), embedded.shape[1]), np.nan)
+            features[chosen] = embedded.double().cpu().numpy()
         tick(len(chosen))
-    return Predictions(values, embeddings, reasons)
+    if with_features and features is None:
+        features = np.full((len(molecules), run.recipe.model.width), np.nan)
+    return Outcomes(values, features)
+
+
+def run_batch(run: Run, batch: Any) -> Tensor:
+    """[M, T] values or probabilities."""
+    return LOSSES[run.recipe.training.loss].outcome(predict_batch(run.learner, batch))[0]
+
+
+def predicted_with_features(run: Run, batch: Any) -> tuple[Tensor, Tensor]:
+    """[M, T] values or probabilities and [M, D] what the head reads, in one evaluation of the network."""
+    head, seen = getattr(run.model, "head", None), []
+    if head is None:
+        return run_batch(run, batch), embed(run, batch)
+    handle = head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].detach()))
+    try:
+        predicted = run_batch(run, batch)
+    finally:
+        handle.remove()
+    return predicted, seen[0].float() if seen else embed(run, batch)
 
 
 def batches_of(rows: Sequence[int], molecules: Sequence[Molecule | None], size: int) -> Iterator[list[int]]:
@@ -78,17 +144,27 @@ def featuriser_of(run: Run) -> Featuriser:
     )
 
 
-def embed(run: Run, batch: object) -> Tensor:
+def embed(run: Run, batch: Any) -> Tensor:
     """Pooled node states [M, D], what the head reads."""
     with torch.no_grad(), exact_products():
         return run.model.embed(run.model.prepare(batch)).float()
 
 
-def _known_types(run: Run, x: object, reasons: list[str], row: int) -> bool:
-    """ZINC's dictionary has 28 atom types, of which the network embeds the 21 that occur in the data."""
-    values = torch.as_tensor(x)
-    sizes = torch.tensor(run.recipe.model.node.sizes)
-    if bool((values < sizes).all()):
-        return True
-    reasons[row] = "An atom has a type that does not occur in the training data."
-    return False
+def known_molecules(run: Run, molecules: Sequence[Molecule | None], reasons: list[str]) -> list[Molecule | None]:
+    """Molecules whose atom types the network embeds; the others are None, and `reasons` says why.
+
+    ZINC's dictionary has 28 atom types, of which the network embeds the 21 that occur in the data.
+    """
+    sizes = np.array(run.recipe.model.node.sizes)
+    found: list[Molecule | None] = []
+    for row, molecule in enumerate(molecules):
+        known = molecule is not None and bool((molecule.x < sizes).all())
+        if molecule is not None and not known:
+            reasons[row] = "An atom has a type that does not occur in the training data."
+        found.append(molecule if known else None)
+    return found
+
+
+def _listed(values: NDArray[np.float64], reasons: Sequence[str]) -> list[list[float] | None]:
+    rows: list[list[float]] = values.tolist()
+    return [None if reason else row for row, reason in zip(rows, reasons, strict=True)]

@@ -1,0 +1,32 @@
+"""Morgan fingerprints of molecules, by rdkit: which circular groups of atoms occur, hashed to bits.
+
+    Tanimoto similarity    s(a, b) = |a ∧ b| / |a ∨ b|, from 0 (nothing in common) to 1 (the same bits)
+
+Legend: M molecules, W = BITS / 8 bytes.
+"""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ckgconv.data.molecules import rdkit_chem
+
+BITS = 2048
+RADIUS = 2
+WIDTH = BITS // 8
+Fingerprints = NDArray[np.uint8]
+
+
+def fingerprint(molecule: Any) -> Fingerprints:
+    """[W] packed bits of an rdkit molecule."""
+    return np.packbits(_generator().GetFingerprintAsNumPy(molecule))
+
+
+@cache
+def _generator() -> Any:
+    rdkit_chem()
+    from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
+
+    return GetMorganGenerator(radius=RADIUS, fpSize=BITS)
