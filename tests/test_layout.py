@@ -14,7 +14,7 @@ TESTS = Path(__file__).parent
 # the networks, whose kinds they name.
 LINE = (
     *("checks", "registry", "files", "graphs", "recipe", "ops", "pe", "pairs", "nn", "recipes", "data", "tasks"),
-    *("backends", "engine", "uncertainty", "theory", "studies", "campaigns", "cli"),
+    *("backends", "engine", "uncertainty", "estimators", "theory", "studies", "campaigns", "cli"),
 )
 EXCEPTIONS = {("nn/graph_model.py", "ckgconv.recipes")}  # `CKGCN.from_recipe("zinc")` resolves the name when called
 MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 350, 60, 8
@@ -56,8 +56,9 @@ def test_every_file_says_what_it_is_and_stays_small(path):
 
 
 def is_exempt(function: ast.FunctionDef, path: Path) -> bool:
-    """Triton kernels take what they read, and a Typer command is declared by its parameters."""
+    """Triton kernels take what they read; a Typer command and an estimator are declared by their parameters."""
     compiled = any("triton.jit" in ast.unparse(decorator) for decorator in function.decorator_list)
+    compiled = compiled or (room_of(path) == "estimators" and function.name == "__init__")
     return compiled or (room_of(path) == "cli" and "typer.Option" in ast.unparse(function.args))
 
 

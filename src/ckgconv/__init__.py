@@ -1,5 +1,7 @@
 """Continuous kernel graph convolution: the operator, its pseudo-coordinates and the network."""
 
+from typing import TYPE_CHECKING, Any
+
 from ckgconv.checks import InputError
 from ckgconv.engine.callbacks import StopTraining
 from ckgconv.engine.ensemble import Ensemble, open_runs
@@ -14,11 +16,16 @@ from ckgconv.recipes import RECIPES, recipe
 from ckgconv.tasks.given import OwnMetric
 from ckgconv.uncertainty import PredictedMolecule, PredictedMolecules, Predictor
 
+if TYPE_CHECKING:
+    from ckgconv.estimators import CKGCNClassifier, CKGCNRegressor
+
 __version__ = "0.1.0"
 
 __all__ = [
     "CKGCN",
     "RECIPES",
+    "CKGCNClassifier",
+    "CKGCNRegressor",
     "CKGConv",
     "Ensemble",
     "InputError",
@@ -39,3 +46,13 @@ __all__ = [
     "train",
     "train_folds",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """The estimators, imported when they are first asked for: scikit-learn takes a second."""
+        if name not in ("CKGCNClassifier", "CKGCNRegressor"):
+            raise AttributeError(f"module 'ckgconv' has no attribute {name!r}")
+        from ckgconv import estimators
+
+        return getattr(estimators, name)
