@@ -207,7 +207,7 @@ def test_bench(ckgconv):
         (["train", "my.csv", "--target", "y", "--smiles", "smile"], "did you mean smiles?"),
         (["train", "empty.csv", "--target", "y"], "is empty"),
         (["train", "missing.csv", "--target", "y"], "Every value of target 'y'"),
-        (["train", "wrong.txt"], "neither a recipe.json nor a .csv"),
+        (["train", "wrong.txt"], "neither a recipe.json nor a .csv or another table"),
         (["train", "zinc", "--out", "taken"], "already exists"),
         (["train", "zinc", "--resume", "--out", "taken"], "holds no run to resume"),
         (["train", "zinc", "--target", "y"], "--target belongs to a CSV"),
@@ -220,7 +220,8 @@ def test_bench(ckgconv):
         (["train", "zinc", "--seed", "99999999999"], "The seed is 99999999999"),
         (["train", "pattern", "--set", "model.head.outputs=3"], "but the loss 'weighted_binary' needs one"),
         (["train", "mnist", "--set", "model.head.outputs=1"], "but the loss 'cross_entropy' needs one for each class"),
-        (["train", "semicolons.csv", "--target", "y"], "separates its cells by ';'"),
+        (["train", "semicolons.csv", "--target", "y"], "2 usable rows"),
+        (["train", "unclear.csv", "--target", "y"], "do not tell which of them separates"),
         (["train", "folder.json"], "cannot be read as text"),
         (["predict", "taken", "my.csv", "-o", "my.csv"], "is the input"),
         (["predict", "taken", "my.csv", "-o", "."], ". is a folder: name a file in it."),
@@ -245,7 +246,8 @@ def test_errors_are_a_sentence_and_exit_code_2(ckgconv, tmp_path, arguments, wor
     Path("empty.csv").write_text("")
     Path("missing.csv").write_text("smiles,y\nC,\nCC,\n")
     Path("wrong.txt").write_text("smiles,y\nC,1\n")
-    Path("semicolons.csv").write_text("smiles;y\nC;1\n")
+    Path("semicolons.csv").write_text("smiles;y\nC;1\nCC;2\n")
+    Path("unclear.csv").write_text("smiles;y,z\nC;1,1\n")
     Path("folder.json").mkdir()
     Path("hollow.npz").write_bytes(b"")
     Path("taken").mkdir()

@@ -3,7 +3,8 @@ import torch
 
 from ckgconv import InputError
 from ckgconv.data import load
-from ckgconv.data.tables import read_molecules, read_table
+from ckgconv.data.packed_molecules import read_molecules
+from ckgconv.data.tables import read_table
 from ckgconv.recipe import DataRecipe
 
 

@@ -1,6 +1,6 @@
 """Molecules are predicted in batches whose pairs fit into memory."""
 
-from ckgconv.data.tables import read_molecules
+from ckgconv.data.packed_molecules import read_molecules
 from ckgconv.engine import predict
 from ckgconv.engine.predict import batches_of
 

@@ -16,7 +16,7 @@ from ckgconv.cli import processes, terminal
 from ckgconv.cli.predictions import Columns, OneRun, SeveralRuns, predictor
 from ckgconv.data import load
 from ckgconv.data.spreadsheet import as_text
-from ckgconv.data.tables import Table, read_table
+from ckgconv.data.tables import Table, is_table, read_table
 from ckgconv.engine.trained import TRAINED
 from ckgconv.files import check_names_file, write_output
 from ckgconv.recipe import DataRecipe
@@ -49,7 +49,7 @@ def predict_command(
     given = Path(data)
     is_run = (given / "recipe.json").exists()
     require(not is_run, f"{data} is a run, but the last argument is the data to predict: add a CSV or a data set.")
-    if given.suffix.lower() == ".csv":
+    if is_table(given):
         table = read_table(given)
         require(not (out.exists() and out.samefile(given)), f"{out} is the input: choose another file with -o.")
         summary = _predict_table(predictor(folders, device, with_features), table, out, smiles, as_json)

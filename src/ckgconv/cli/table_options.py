@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ckgconv.checks import InputError, require
-from ckgconv.data.tables import read_table
+from ckgconv.data.tables import read_table, stem
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.recipe.limits import usable_name
 from ckgconv.recipes.molecules import molecules
@@ -41,7 +41,7 @@ class TableOptions:
 
 def table_recipe(path: Path, options: TableOptions) -> Recipe:
     """A recipe for a CSV: classification where every known target is 0 or 1, regression otherwise."""
-    require(path.exists(), f"{path} does not exist: check the path of the CSV.")
+    require(path.exists(), f"{path} does not exist: check the path of the table.")
     table, smiles, targets = read_table(path), options.smiles, options.targets
     others = [name for name in table.columns if name != smiles]
     require(bool(targets), f"No target was named: give --target with one of {', '.join(others)}.")
@@ -53,4 +53,4 @@ def table_recipe(path: Path, options: TableOptions) -> Recipe:
     split = options.split.value
     data = DataRecipe(str(path.resolve()), smiles=smiles, targets=tuple(targets), split=split)  # type: ignore[arg-type]
     chosen = molecules(data, classification=bool(values) and values <= {0.0, 1.0})
-    return replace(chosen, name=usable_name(path.stem, "table"))
+    return replace(chosen, name=usable_name(stem(path), "table"))

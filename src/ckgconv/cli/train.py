@@ -15,6 +15,7 @@ from ckgconv.cli.table_options import TableOptions, table_recipe
 from ckgconv.cli.train_jobs import check_folders, plan, run_folder, train_one
 from ckgconv.cli.train_report import finish_folds, report_spread, summary
 from ckgconv.cli.training_options import TrainingOptions
+from ckgconv.data.tables import READERS, is_table
 from ckgconv.engine.folds import FoldedRuns
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.run_folder import holds_record, saved_record
@@ -26,7 +27,11 @@ from ckgconv.recipes import recipe, with_value
 @with_groups
 def train_command(
     what: Annotated[
-        str, typer.Argument(metavar="RECIPE", help="A recipe's name, a recipe.json, or a CSV of molecules.")
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="A recipe's name, a recipe.json, or a table: CSV, TSV, SMI, SDF, parquet.",
+        ),
     ],
     table: TableOptions,
     training: TrainingOptions,
@@ -79,11 +84,15 @@ def train_command(
 def resolve(what: str, table: TableOptions) -> Recipe:
     """The recipe that the first argument names: a table, a recipe.json or the name of a recipe."""
     path = Path(what)
-    if path.suffix.lower() == ".csv":
+    if is_table(path):
         return table_recipe(path, table)
     table.refuse(what)
     if path.suffix == ".json":
         require(path.exists(), f"{path} does not exist: give a recipe.json that a run has written.")
         return read_recipe(path)
-    require(path.suffix == "" or not path.exists(), f"{path} is neither a recipe.json nor a .csv: give one of them.")
+    endings = ", ".join(READERS)
+    require(
+        path.suffix == "" or not path.exists(),
+        f"{path} is neither a recipe.json nor a .csv or another table: give a file that ends in {endings}.",
+    )
     return recipe(what)

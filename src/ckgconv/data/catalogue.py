@@ -21,10 +21,11 @@ import torch
 from ckgconv.checks import InputError, require
 from ckgconv.data import sbm
 from ckgconv.data.folds import check_folds, folded
+from ckgconv.data.molecule_table import load_table
 from ckgconv.data.official import download, mutag
 from ckgconv.data.packed import PackedDataset, from_arrays, join, load_packed, read_arrays, save_packed
 from ckgconv.data.superpixels import NEIGHBOURS, superpixel_edges
-from ckgconv.data.tables import load_table
+from ckgconv.data.tables import READERS, is_table
 from ckgconv.recipe import DataRecipe
 from ckgconv.registry import Registry, nearest
 
@@ -82,7 +83,7 @@ def data_folder(given: Path | None) -> Path:
 
 
 def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
-    """The data set of a recipe: a named one, a CSV, a packed file or a folder of packed files."""
+    """The data set of a recipe: a named one, a table, a packed file or a folder of packed files."""
     check_folds(recipe)
     return folded(_read(recipe, folder), recipe)
 
@@ -91,15 +92,18 @@ def _read(recipe: DataRecipe, folder: Path | None) -> PackedDataset:
     path = Path(recipe.name)
     if recipe.name in CATALOGUE:
         return _named(recipe, data_folder(folder))
-    if path.suffix.lower() == ".csv":
-        require(path.exists(), f"{path} does not exist: check the path of the CSV.")
+    if is_table(path):
+        require(path.exists(), f"{path} does not exist: check the path of the table.")
         return load_table(recipe).limited(recipe.limit)
     if path.suffix == ".npz":
         return load_packed(path, recipe.split_number).limited(recipe.limit)
     if path.is_dir():
         return _folder(path).limited(recipe.limit)
     hint = nearest(recipe.name, list(CATALOGUE))
-    raise InputError(f"There is no data set {recipe.name!r}: {hint} Or give a .csv, a .npz file or a folder of those.")
+    raise InputError(
+        f"There is no data set {recipe.name!r}: {hint} Or give a table ({', '.join(READERS)}), a .npz file or a folder "
+        f"of those."
+    )
 
 
 def find(name: str, folder: Path) -> Path | None:

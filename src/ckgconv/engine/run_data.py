@@ -11,7 +11,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.data import CATALOGUE, PackedDataset, data_folder, find, load
 from ckgconv.data.folds import folded
 from ckgconv.data.packed import widened
-from ckgconv.data.tables import read_table
+from ckgconv.data.tables import is_table, read_table
 from ckgconv.engine.batches import check_sampling
 from ckgconv.engine.data_identity import DataIdentity, identity_of
 from ckgconv.engine.watcher import Watcher
@@ -182,9 +182,9 @@ def no_data() -> PackedDataset:
 
 
 def _warn_of_dropped_rows(recipe: Recipe, data: PackedDataset, watcher: Watcher) -> None:
-    """Warn where rows of a CSV were left out for want of a valid molecule or a target."""
+    """Warn where rows of a table were left out for want of a valid molecule or a target."""
     path = Path(recipe.data.name)
-    if path.suffix.lower() != ".csv" or recipe.data.limit is not None:
+    if not is_table(path) or recipe.data.limit is not None:
         return
     rows = len(read_table(path).rows)
     if data.num_graphs < rows:

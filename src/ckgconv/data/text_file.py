@@ -1,0 +1,76 @@
+"""Lines of a text file that a user names, plain or compressed with gzip, within limits on its size.
+
+A plain file is measured before it is read. What a .gz unpacks to is nowhere written down that could be trusted, so it
+is counted while it is read, and reading ends where the limit is passed.
+"""
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ckgconv.checks import InputError, require
+
+MOST_BYTES = 2**30
+# The header of a table of 100,000 columns has about a million letters.
+MOST_LETTERS = 2**26
+
+
+class Counted(io.RawIOBase):
+    """A binary stream that refuses to be longer than allowed."""
+
+    def __init__(self, source: IO[bytes], path: Path) -> None:
+        super().__init__()
+        self.source, self.path, self.size = source, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        block = self.source.read(len(buffer))
+        self.size += len(block)
+        require(
+            self.size <= MOST_BYTES,
+            f"{self.path} unpacks to more than {MOST_BYTES:,} bytes: give it in several files.",
+        )
+        buffer[: len(block)] = block
+        return len(block)
+
+
+@contextmanager
+def opened(path: Path, what: str) -> Iterator[IO[str]]:
+    """A text file in UTF-8, with or without a byte order mark; line ends as they are. `what` it should be: "a CSV"."""
+    require(not path.exists() or path.is_file(), f"{path} is a folder or a device: give {what}.")
+    try:
+        with _binary(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
+            yield text
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"{path} cannot be read as {what} ({error}): give a text file in UTF-8, with each quote closed."
+        ) from error
+
+
+def lines_of(text: IO[str], path: Path) -> Iterator[str]:
+    """Lines with their ends, each within a limit."""
+    number = 0
+    while line := text.readline(MOST_LETTERS):
+        number += 1
+        require(len(line) < MOST_LETTERS, f"Line {number} of {path} has more than {MOST_LETTERS:,} letters: divide it.")
+        yield line
+
+
+@contextmanager
+def _binary(path: Path) -> Iterator[IO[bytes]]:
+    with path.open("rb") as file:
+        size = path.stat().st_size
+        require(size <= MOST_BYTES, f"{path} has {size:,} bytes: give at most {MOST_BYTES:,}, in several files.")
+        if path.suffix.lower() == ".gz":
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield io.BufferedReader(Counted(unpacked, path), 2**16)  # type: ignore[type-var, arg-type]
+        else:
+            yield file
