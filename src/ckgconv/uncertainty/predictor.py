@@ -16,14 +16,22 @@ from typing import overload
 import numpy as np
 
 from ckgconv.checks import require
+from ckgconv.data.fingerprints import fingerprint
+from ckgconv.data.molecules import parse_smiles
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.predict import predict_molecules, read_for
 from ckgconv.engine.run import Run
 from ckgconv.engine.together import check_together
-from ckgconv.uncertainty.predicted import PredictedMolecule, PredictedMolecules
+from ckgconv.engine.trained import run_folder
+from ckgconv.uncertainty.calibration import calibrated_classes, calibrated_labels
+from ckgconv.uncertainty.intervals import Values, bounds, check_level
+from ckgconv.uncertainty.kept import Uncertainty, read_uncertainty
+from ckgconv.uncertainty.outputs import output_names
+from ckgconv.uncertainty.predicted import Nearness, PredictedMolecule, PredictedMolecules
 
 Tick = Callable[[int], None]
+LEVEL = 0.9
 
 
 class Predictor:
@@ -31,18 +39,36 @@ class Predictor:
 
     Args:
         runs: one, or several that were trained on the same data; opened or trained here.
+        uncertainty: what was fitted for these runs together (`ckgconv.uncertainty.fit`); None: no intervals,
+            calibrated probabilities or similarities.
+        level: of the intervals.
     """
 
-    def __init__(self, runs: Sequence[Run]) -> None:
+    def __init__(self, runs: Sequence[Run], uncertainty: Uncertainty | None = None, level: float = LEVEL) -> None:
         require(len(runs) > 0, "No run was given: give at least one.")
-        self.runs = tuple(runs)
+        check_level(level)
+        self.runs, self.uncertainty, self.level = tuple(runs), uncertainty, level
         if len(runs) > 1:
             check_together(self.runs)
+        if uncertainty is not None:
+            require(
+                uncertainty.members == len(runs) and uncertainty.outputs == self.names,
+                f"What was fitted is for {uncertainty.members} members and the outputs "
+                f"{', '.join(uncertainty.outputs)}, not for {len(runs)} and {', '.join(self.names)}: fit it again.",
+            )
 
     @classmethod
-    def open(cls, *folders: Path | str, device: str = "auto") -> "Predictor":
-        """Of one or several folders of runs or ensembles, or names of trained networks."""
-        return cls([open_network(path, device) for path in all_members(folders)])
+    def open(cls, *folders: Path | str, device: str = "auto", level: float = LEVEL) -> "Predictor":
+        """Of one or several folders of runs or ensembles, or names of trained networks.
+
+        What was fitted after training is read from the folder of one run or ensemble. Of several folders only the
+        training molecules are, since residuals of one network say nothing of the mean of several.
+        """
+        runs = [open_network(path, device) for path in all_members(folders)]
+        kept = read_uncertainty(run_folder(folders[0])) if folders else None
+        if kept is not None and len(folders) > 1:
+            kept = Uncertainty(len(runs), kept.outputs, applicability=kept.applicability)
+        return cls(runs, kept, level)
 
     @property
     def run(self) -> Run:
@@ -53,6 +79,20 @@ class Predictor:
     def names(self) -> tuple[str, ...]:
         """Of the T outputs: the targets, or prediction, prediction0, … where these have no names."""
         return output_names(self.run)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about what is undefined and why."""
+        if self.uncertainty is None:
+            return ()
+        found = [f"Not calibrated: {note}." for note in self.uncertainty.notes]
+        for name, scores in zip(self.names, self.uncertainty.scores, strict=False):
+            if np.isnan(scores.quantile(self.level)):
+                found.append(
+                    f"No interval of {name} at level {self.level:g}: {len(scores.ascending)} validation rows allow "
+                    f"{scores.largest_level:.3f} at most."
+                )
+        return tuple(found)
 
     @overload
     def predict(self, smiles: str) -> PredictedMolecule: ...  # type: ignore[overload-overlap]  # a text is a sequence
@@ -77,11 +117,48 @@ class Predictor:
         pairs = zip(self.runs, ticks, strict=True)
         members = np.stack([predict_molecules(run, molecules, each).values for run, each in pairs])
         deviation = members.std(0, ddof=1) if len(self.runs) > 1 else None
-        return PredictedMolecules(self.names, smiles, members.mean(0), reasons, deviation)
+        return self.judged(smiles, reasons, members.mean(0), deviation)
 
+    def judged(
+        self, smiles: Sequence[str], reasons: list[str], values: Values, deviation: Values | None
+    ) -> PredictedMolecules:
+        """Values [M, T] and deviations with what was fitted for them."""
+        lower, upper = self.interval(values, deviation)
+        return PredictedMolecules(
+            names=self.names,
+            smiles=smiles,
+            values=values,
+            reasons=reasons,
+            deviation=deviation,
+            lower=lower,
+            upper=upper,
+            calibrated=self.calibrated(values),
+            nearness=self._nearness(smiles, reasons),
+        )
 
-def output_names(run: Run) -> tuple[str, ...]:
-    """Names of the outputs of a run."""
-    outputs = run.recipe.model.head.outputs
-    unnamed = ("prediction",) if outputs == 1 else tuple(f"prediction{index}" for index in range(outputs))
-    return tuple(run.recipe.data.targets) or unnamed
+    def interval(self, values: Values, deviation: Values | None) -> tuple[Values | None, Values | None]:
+        """Bounds [M, T] of values [M, T]; None where no interval was fitted."""
+        if self.uncertainty is None or not self.uncertainty.scores:
+            return None, None
+        return bounds(self.uncertainty.scores, self.level, values, deviation)
+
+    def calibrated(self, values: Values) -> Values | None:
+        """Calibrated probabilities [M, T]; None where none were fitted."""
+        calibrations = () if self.uncertainty is None else self.uncertainty.calibrations
+        if not any(calibrations):
+            return None
+        if len(calibrations) == 1 and values.shape[1] > 1 and calibrations[0] is not None:
+            return calibrated_classes(calibrations[0], values)
+        found = np.full_like(values, np.nan)
+        for output, each in enumerate(calibrations):
+            if each is not None:
+                found[:, output] = calibrated_labels(each, values[:, output])
+        return found
+
+    def _nearness(self, smiles: Sequence[str], reasons: Sequence[str]) -> Nearness | None:
+        domain = None if self.uncertainty is None else self.uncertainty.applicability
+        if domain is None:
+            return None
+        most_atoms = self.run.recipe.data.most_atoms
+        rows = zip(smiles, reasons, strict=True)
+        return domain.nearness([None if why else fingerprint(parse_smiles(each, most_atoms)) for each, why in rows])
