@@ -1,7 +1,7 @@
 """`make versions`: the tests of the core under several versions of Python and torch, each in an environment of its own.
 
-Constraints hold but for torch and the Triton that each torch asks for. Environments are kept under `.versions`, so that
-a second round only runs the tests.
+Constraints hold but for torch, and for what each torch asks for in versions of its own. Environments are kept under
+`.versions`, so that a second round only runs the tests.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def environment(python: str, torch: str) -> Path:
     folder = ROOT / ".versions" / f"{Path(python).name}-{torch}"
     if not (folder / "installed").exists():
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
-        pins = re.sub(r"(?m)^(torch|triton)==.*\n", "", (ROOT / "constraints.txt").read_text())
+        pins = re.sub(r"(?m)^(torch|triton|setuptools)==.*\n", "", (ROOT / "constraints.txt").read_text())
         constraints = folder / "constraints.txt"
         constraints.write_text(f"{pins}torch=={torch}\n")
         pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "-c", constraints]
