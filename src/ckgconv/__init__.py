@@ -10,6 +10,7 @@ from ckgconv.engine.opened import open_run
 from ckgconv.engine.predict import predict_smiles
 from ckgconv.engine.predict_packed import predict_packed
 from ckgconv.engine.run import Run, train
+from ckgconv.explanation import Explanation, explain
 from ckgconv.graphs import PackedGraphs, Pairs, pack
 from ckgconv.nn import CKGCN, CKGConv
 from ckgconv.recipes import RECIPES, recipe
@@ -28,6 +29,7 @@ __all__ = [
     "CKGCNRegressor",
     "CKGConv",
     "Ensemble",
+    "Explanation",
     "InputError",
     "OwnMetric",
     "PackedGraphs",
@@ -37,6 +39,7 @@ __all__ = [
     "Predictor",
     "Run",
     "StopTraining",
+    "explain",
     "open_run",
     "open_runs",
     "pack",

@@ -12,6 +12,7 @@ from ckgconv.cli.campaign import campaign_command
 from ckgconv.cli.compare import compare_command
 from ckgconv.cli.data import data_commands
 from ckgconv.cli.evaluate import evaluate_command
+from ckgconv.cli.explain import explain_command
 from ckgconv.cli.info import info
 from ckgconv.cli.predict import predict_command
 from ckgconv.cli.study import study_command
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
+app.command("explain")(explain_command)
 app.command("compare")(compare_command)
 app.command("info")(info)
 app.add_typer(data_commands, name="data")

@@ -1,0 +1,183 @@
+"""Explain the prediction for a molecule: what each atom and bond contributes.
+
+    from ckgconv import explain, open_run
+
+    found = explain(open_run("runs/logp-seed0"), "CCO")
+    found.atoms, found.bonds, found.baseline, found.prediction, found.residual
+
+Regression is explained in the units of the table, labels and classes by their logits (log-odds), which are sums where
+probabilities are not. Of several runs all numbers are means over the runs.
+
+Legend: n atoms, b bonds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from ckgconv.checks import InputError, check_choice, require
+from ckgconv.data.molecules import read_smiles
+from ckgconv.data.tables import pack_molecules
+from ckgconv.engine.opened import open_network
+from ckgconv.engine.predict import featuriser_of
+from ckgconv.engine.run import Run
+from ckgconv.explanation.inputs import Inputs, network_of
+from ckgconv.explanation.methods import ADDS_UP, METHODS, Method, contributions
+from ckgconv.registry import nearest
+
+# Of Σ |contributions|: where the integral of a network with kinks is less exact, its sum is not said to add up.
+LARGEST_ERROR = 0.01
+ROUNDING = 1e-6
+Runs = Run | Path | str | Sequence[Run | Path | str]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Contributions to one prediction; atoms and bonds are numbered as rdkit numbers those of the SMILES, from 0."""
+
+    smiles: str
+    target: str
+    unit: str  # of all numbers below
+    method: Method
+    atoms: tuple[float, ...]  # [n]
+    bonds: tuple[float, ...]  # [b]
+    ends: tuple[tuple[int, int], ...]  # [b] the atoms of each bond
+    baseline: float  # the prediction at the baseline, `inputs`
+    prediction: float
+    residual: float  # prediction - baseline - Σ contributions
+    descriptors: float = 0.0  # share of what the readout knows of the whole molecule, where it reads any
+    members: int = 1
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether Σ contributions = prediction - baseline by the method, and the residual is no more than its error."""
+        size = sum(map(abs, (*self.atoms, *self.bonds, self.descriptors)))
+        return self.method in ADDS_UP and abs(self.residual) <= LARGEST_ERROR * size + ROUNDING
+
+    @property
+    def total(self) -> float:
+        """Σ contributions."""
+        return sum(self.atoms) + sum(self.bonds) + self.descriptors
+
+    @property
+    def per_atom(self) -> tuple[float, ...]:
+        """[n] with half of each bond: all contributions but that of the descriptors, by atom."""
+        values = list(self.atoms)
+        for (i, j), value in zip(self.ends, self.bonds, strict=True):
+            values[i] += value / 2
+            values[j] += value / 2
+        return tuple(values)
+
+    def sentence(self) -> str:
+        """Whether the contributions add up, with the residual."""
+        difference = self.prediction - self.baseline
+        given = f"{self.total:+.4f} of {difference:+.4f}, prediction minus baseline; residual {self.residual:+.1e}"
+        if self.adds_up:
+            return f"The contributions add up: {given}."
+        return f"The contributions do not add up ({self.method}): {given}."
+
+
+class Explainer:
+    """Explains one output of one or several runs, molecule by molecule.
+
+    Args:
+        runs: a run, its folder, the name of a trained network, or several of them.
+        target: number or name of the output.
+        method: see `methods`.
+    """
+
+    def __init__(self, runs: Runs, target: int | str = 0, method: Method = "integrated_gradients") -> None:
+        given = runs if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
+        require(len(given) > 0, "No run was given: give a run to explain.")
+        self.runs = [each if isinstance(each, Run) else open_network(each) for each in given]
+        check_choice("method", method, METHODS)
+        self.target, self.method = output_of(self.runs[0], target), method
+        for run in self.runs[1:]:
+            require(
+                run.recipe.data.targets == self.runs[0].recipe.data.targets and run.model.outputs > self.target,
+                f"{run.folder} predicts other targets than {self.runs[0].folder}: explain runs of the same targets.",
+            )
+        self.networks = [network_of(run) for run in self.runs]
+
+    def __call__(self, smiles: str) -> Explanation:
+        """Explain the prediction for a molecule; one that cannot be predicted raises InputError."""
+        members = [self._one(member, smiles) for member in range(len(self.runs))]
+        return members[0] if len(members) == 1 else mean_of(members)
+
+    def inputs(self, smiles: str, member: int = 0) -> Inputs:
+        """The prediction of one run as a function of the embedded molecule."""
+        run = self.runs[member]
+        molecule = read_smiles(smiles, featuriser_of(run), run.recipe.data.most_atoms)
+        known = bool((torch.as_tensor(molecule.x) < torch.tensor(run.recipe.model.node.sizes)).all())
+        require(known, f"{smiles!r} has an atom of a type that does not occur in the training data.")
+        return Inputs(self.networks[member], run, pack_molecules([molecule]), self.target)
+
+    def _one(self, member: int, smiles: str) -> Explanation:
+        run, inputs = self.runs[member], self.inputs(smiles, member)
+        found = contributions(inputs, self.method)
+        values = found.units.tolist()
+        edges = inputs.molecule.edge_index[:, ::2].T.tolist()
+        return Explanation(
+            smiles=smiles,
+            target=name_of_output(run, self.target),
+            unit=unit_of(run, self.target),
+            method=self.method,
+            atoms=tuple(values[: inputs.atoms]),
+            bonds=tuple(values[inputs.atoms : inputs.units]),
+            ends=tuple((i, j) for i, j in edges),
+            baseline=found.baseline,
+            prediction=found.prediction,
+            residual=found.residual,
+        )
+
+
+def explain(runs: Runs, smiles: str, target: int | str = 0, method: Method = "integrated_gradients") -> Explanation:
+    """What each atom and bond of a molecule contributes to a prediction; for many molecules build an `Explainer`."""
+    return Explainer(runs, target, method)(smiles)
+
+
+def mean_of(members: Sequence[Explanation]) -> Explanation:
+    """All numbers as means over explanations of the same molecule."""
+    count = len(members)
+
+    def mean(name: str) -> float:
+        return sum(getattr(each, name) for each in members) / count
+
+    return replace(
+        members[0],
+        atoms=tuple(sum(values) / count for values in zip(*(each.atoms for each in members), strict=True)),
+        bonds=tuple(sum(values) / count for values in zip(*(each.bonds for each in members), strict=True)),
+        baseline=mean("baseline"),
+        prediction=mean("prediction"),
+        residual=mean("residual"),
+        descriptors=mean("descriptors"),
+        members=count,
+    )
+
+
+def output_of(run: Run, target: int | str) -> int:
+    """The number of an output, from its number or name."""
+    names, outputs = run.recipe.data.targets, run.model.outputs
+    if isinstance(target, str) and target in names:
+        return names.index(target)
+    if isinstance(target, str) and target.isdecimal():
+        target = int(target)
+    if isinstance(target, str):
+        hint = nearest(target, list(names)) if names else f"give a number from 0 to {outputs - 1}."
+        raise InputError(f"The run has no target {target!r}: {hint}")
+    require(0 <= target < outputs, f"The target is number {target}: give one from 0 to {outputs - 1}.")
+    return target
+
+
+def name_of_output(run: Run, target: int) -> str:
+    """The column of the table, or "output N"."""
+    names = run.recipe.data.targets
+    return names[target] if target < len(names) else f"output {target}"
+
+
+def unit_of(run: Run, target: int) -> str:
+    """What contributions are measured in."""
+    name = name_of_output(run, target)
+    return name if run.learner.task.loss.targets == "values" else f"log-odds of {name}"

@@ -1,0 +1,60 @@
+"""Explanations: of one run or of the mean of several, of values or logits; wrong input is refused in a sentence."""
+
+import pytest
+from known_runs import run_of, small_recipe
+
+from ckgconv import InputError, explain, predict_smiles
+from ckgconv.explanation import Explainer
+
+
+def test_several_runs_are_explained_by_their_mean(run):
+    other = run_of(small_recipe(("y", "z"), width=16))
+    both, one, two = (explain(each, "CCO", "z") for each in ([run, other], run, other))
+    assert both.members == 2
+    assert both.atoms == pytest.approx([(a + b) / 2 for a, b in zip(one.atoms, two.atoms, strict=True)])
+    assert both.prediction == pytest.approx((one.prediction + two.prediction) / 2)
+    assert both.total + both.baseline + both.residual == pytest.approx(both.prediction)
+
+
+def test_labels_are_explained_as_log_odds():
+    run = run_of(small_recipe(classification=True))
+    found = explain(run, "CCO")
+    assert found.unit == "log-odds of y"
+    probability = predict_smiles(run, ["CCO"]).values[0][0]
+    assert 1 / (1 + 2.718281828459045**-found.prediction) == pytest.approx(probability, abs=1e-5)
+
+
+def test_bonds_are_shared_by_their_atoms(run):
+    found = explain(run, "CC=O")
+    assert sum(found.per_atom) == pytest.approx(found.total)
+    assert found.per_atom[0] == pytest.approx(found.atoms[0] + found.bonds[0] / 2)
+    assert found.ends == ((0, 1), (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("smiles", "target", "says"),
+    [
+        ("nonsense", 0, "not a valid SMILES"),
+        ("", 0, "empty"),
+        ("CC", 2, "from 0 to 1"),
+        ("CC", "w", "no target 'w'"),
+        ("CC", -1, "from 0 to 1"),
+    ],
+)
+def test_wrong_input_is_refused(run, smiles, target, says):
+    with pytest.raises(InputError, match=says):
+        explain(run, smiles, target)
+
+
+def test_runs_without_molecules_or_of_other_targets_are_refused(run):
+    with pytest.raises(InputError, match="No run"):
+        Explainer([])
+    with pytest.raises(InputError, match="other targets"):
+        Explainer([run, run_of(small_recipe(("w", "v")))])
+    with pytest.raises(InputError, match="not a folder"):
+        Explainer("missing")
+    from ckgconv.recipes import recipe, with_value
+
+    nodes = with_value(with_value(recipe("pattern"), "model.width=8"), "model.blocks=1")
+    with pytest.raises(InputError, match="predicts each node"):
+        Explainer(run_of(nodes))
