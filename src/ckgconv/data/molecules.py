@@ -135,6 +135,13 @@ def scaffold(smiles: str) -> str:
     return found
 
 
+def canonical(smiles: str) -> str | None:
+    """The canonical SMILES of a molecule; None where it is not valid."""
+    molecule = rdkit_chem().MolFromSmiles(smiles)
+    found: str | None = None if molecule is None else rdkit_chem().MolToSmiles(molecule)
+    return found
+
+
 def _molecule_atom(atom: Any) -> list[int]:
     chirality, hybridisation, _, _ = _vocabularies()
     number, degree, charge = atom.GetAtomicNum(), atom.GetTotalDegree(), atom.GetFormalCharge()

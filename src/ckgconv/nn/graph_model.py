@@ -102,7 +102,12 @@ class GraphModel(CountsSteps, nn.Module):
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """What the head reads: [G, D], or [N, D] where predictions are per node."""
-        return self.pool(self.node_states(batch), batch.pairs.node_graph, batch.node_ptr)
+        return self.pooled(self.node_states(batch), batch)
+
+    def pooled(self, states: Tensor, batch: GraphBatch) -> Tensor:
+        """Node states [N, D] → what the head reads of them."""
+        embedding = self.pool(states, batch.pairs.node_graph, batch.node_ptr)
+        return embedding if self.recipe.head.scale == 1 else embedding * self.recipe.head.scale
 
     def read_out(self, embedding: Tensor) -> Tensor:
         """The head in full precision: [·, D] → [·, T]."""

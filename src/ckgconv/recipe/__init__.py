@@ -80,6 +80,7 @@ class HeadRecipe:
     outputs: Count
     dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # mlp: before each layer
     activation: Literal["model", "relu", "gelu"] = "model"  # between layers; "model": that of the network
+    scale: Positive = 1.0  # of the pooled features, before graph features join them and the head reads them
 
 
 @dataclass(frozen=True, kw_only=True)
