@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, require
 from ckgconv.data.molecules import ATOM_SIZES, Featuriser, Molecule
-from ckgconv.data.tables import pack_molecules, read_molecules
+from ckgconv.data.tables import molecule_features, pack_molecules, read_molecules
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.run import Run
 from ckgconv.ops.precision import exact_products
