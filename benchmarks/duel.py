@@ -115,7 +115,7 @@ def run(job: Job, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         rows = write_tables(SETS[job.set], job.split, options.data, Path(name))
         command, read = METHODS[job.method](rows, job.seed, options)
-        threads = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")}
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
         before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         done = subprocess.run(command, cwd=name, env={**os.environ, **threads}, capture_output=True, text=True)
         wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)

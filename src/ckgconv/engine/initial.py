@@ -70,7 +70,8 @@ def freeze(model: nn.Module, count: int) -> None:
     )
     assert isinstance(blocks, nn.ModuleList)
     require(
-        count <= len(blocks), f"training.freeze is {count}, but the network has {len(blocks)} blocks: give at most that."
+        count <= len(blocks),
+        f"training.freeze is {count}, but the network has {len(blocks)} blocks: give no more.",
     )
     parts = [part for name in FROZEN if isinstance(part := getattr(model, name, None), nn.Module)]
     for part in (*parts, *blocks[:count]):

@@ -162,7 +162,7 @@ class GraphModel(CountsSteps, nn.Module):
         features = batch.graph_features
         require(
             features is not None,
-            f"data has no graph_features, but the network reads {channels} of each graph: give them as [G, {channels}].",
+            f"data has no graph_features, but the network reads {channels} of each graph: give [G, {channels}].",
         )
         assert features is not None
         check_shape("graph_features", features, (batch.num_graphs, channels), "give one row per graph.")
