@@ -52,7 +52,7 @@ class Pretraining:
     source: Path
     exclude: Sequence[Path] = ()
     molecules: int = 50_000
-    epochs: int = 8
+    epochs: int = 6
     seed: int = 0
 
 

@@ -39,6 +39,5 @@ def pretraining(source: str, targets: tuple[str, ...], epochs: int) -> Recipe:
             batch_size=64,
             learning_rate=1.5e-3,
             min_learning_rate=1e-5,
-            ema_decay=0.999,
         ),
     )
