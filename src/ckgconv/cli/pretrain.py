@@ -18,7 +18,7 @@ def pretrain_command(
         list[Path] | None, typer.Option(help="Files of molecules to leave out. Repeatable: --exclude a.csv b.csv.")
     ] = None,
     molecules: Annotated[int, typer.Option(help="How many molecules of the file to use.")] = 50_000,
-    epochs: Annotated[int, typer.Option(help="Passes over the molecules.")] = 8,
+    epochs: Annotated[int, typer.Option(help="Passes over the molecules.")] = 6,
     seed: Annotated[int, typer.Option(help="Of the choice of molecules and of the run.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
 ) -> None:
