@@ -33,7 +33,8 @@ def test_initial_weights(tmp_path):
 
 def test_features_are_counted():
     chosen = FeatureOptions(["a", "b"], True).applied(table())
-    assert chosen.model.graph_features == 2 + len(DESCRIPTORS) and chosen.data.features == ("a", "b")
+    assert chosen.model.graph_features == 2 + len(DESCRIPTORS)
+    assert chosen.data.features == ("a", "b")
     assert FeatureOptions(None, False).applied(table()).model.graph_features == 0
     with pytest.raises(InputError, match="given twice"):
         FeatureOptions(["a", "a"]).applied(table())
@@ -68,6 +69,8 @@ def test_pretrain_and_begin_with_it(tmp_path):
     source.write_text("\n".join(SMILES))
     small = ["--molecules", "8", "--epochs", "1", "--device", "cpu", "--exclude", str(source)]
     done = CliRunner().invoke(app, ["pretrain", str(source), "--out", str(run), *small])
-    assert isinstance(done.exception, InputError) and "0 molecules" in str(done.exception)
+    assert isinstance(done.exception, InputError)
+    assert "0 molecules" in str(done.exception)
     done = CliRunner().invoke(app, ["pretrain", str(source), "--out", str(run), *small[:-2]])
-    assert done.exit_code == 0 and "8 molecules of 8 drawn: 0 excluded" in done.output
+    assert done.exit_code == 0
+    assert "8 molecules of 8 drawn: 0 excluded" in done.output

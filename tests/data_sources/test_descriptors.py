@@ -11,7 +11,9 @@ from ckgconv.data.descriptors import DESCRIPTORS, LARGEST, descriptors
 def test_every_molecule_has_a_row_of_harmless_values():
     seen = []
     found = descriptors(["CCO", "[Na+].[Cl-]", "[He]", "c1ccccc1C(=O)[O-]"], seen.append)
-    assert found.shape == (4, len(DESCRIPTORS)) and found.dtype == np.float32 and sum(seen) == 4
+    assert found.shape == (4, len(DESCRIPTORS))
+    assert found.dtype == np.float32
+    assert sum(seen) == 4
     known = found[~np.isnan(found)]
     assert (np.abs(known) <= LARGEST).all()
     assert found[0, DESCRIPTORS.index("MolWt")] == pytest.approx(46.07, abs=0.01)

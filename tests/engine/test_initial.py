@@ -59,7 +59,8 @@ def test_a_frozen_part_stays_and_the_run_is_resumed_bit_for_bit(source, tmp_path
     assert frozen
     for name in frozen:
         assert torch.equal(whole.model.state_dict()[name], run.best_weights[name]), name
-    assert not torch.equal(whole.model.state_dict()["blocks.1.ffn_in.weight"], run.best_weights["blocks.1.ffn_in.weight"])
+    trained = "blocks.1.ffn_in.weight"
+    assert not torch.equal(whole.model.state_dict()[trained], run.best_weights[trained])
     assert whole.record.recipe["training"]["init"] == str(folder)
     again = train(chosen, folder=tmp_path / "whole", resume=True, device="cpu")
     assert all(torch.equal(again.best_weights[name], value) for name, value in whole.best_weights.items())

@@ -29,7 +29,8 @@ def test_molecules_of_other_tables_are_left_out_by_their_canonical_form(source, 
     table = tmp_path / "table.csv"
     table.write_text("smiles,y\nc1ccccc1,1\nNCC,2\n")
     chosen = choose(Pretraining(source, (table,), molecules=100))
-    assert "c1ccccc1" not in chosen.smiles and "CCN" not in chosen.smiles
+    assert "c1ccccc1" not in chosen.smiles
+    assert "CCN" not in chosen.smiles
     counts = (chosen.drawn, chosen.excluded, chosen.unreadable, chosen.repeated, len(chosen.smiles))
     assert counts == (10, 2, 1, 1, 6)
     assert len(choose(Pretraining(source, molecules=3)).smiles) == 3
@@ -38,15 +39,19 @@ def test_molecules_of_other_tables_are_left_out_by_their_canonical_form(source, 
 
 def test_targets_are_standardised_descriptors():
     data = described(["CCO", "c1ccccc1", "CC(=O)O", "CCN"])
-    assert data.y.shape == (4, len(DESCRIPTORS)) and data.y.abs().max() <= MOST_DEVIATIONS
-    assert data.train.tolist() == [0, 1, 2] and data.val.tolist() == [3]
+    assert data.y.shape == (4, len(DESCRIPTORS))
+    assert data.y.abs().max() <= MOST_DEVIATIONS
+    assert data.train.tolist() == [0, 1, 2]
+    assert data.val.tolist() == [3]
     assert torch.allclose(data.y[:3].mean(0), torch.zeros(1), atol=1e-5)
 
 
 def test_a_run_begins_with_the_pretrained_network(source, tmp_path):
     run, chosen = pretrain(Pretraining(source, molecules=4, epochs=1), tmp_path / "run", Silence(), "cpu")
     counts = json.loads((tmp_path / "run" / "molecules.json").read_text())
-    assert counts["used"] == 4 and counts["drawn"] == chosen.drawn and counts["excluded_by"] == []
+    assert counts["used"] == 4
+    assert counts["drawn"] == chosen.drawn
+    assert counts["excluded_by"] == []
     model = build_model(molecule_network(1))
     take_weights(model, str(tmp_path / "run"))
     assert torch.equal(model.kernel.linear.weight, run.best_weights["kernel.linear.weight"])

@@ -1,4 +1,4 @@
-"""Features of whole graphs beside their pooled node features, such as computed descriptors of a molecule.
+"""Features of whole graphs next to their pooled node features, such as computed descriptors of a molecule.
 
     z = [pool(h) ‖ clip((g - mean)/s.d., ±5)]          0 where g is unknown
 
