@@ -35,7 +35,7 @@ SMALL = "--set model.width=8 model.blocks=2 model.steps=3 data.limit=8 training.
 MOLECULES = 60
 # Arguments appended to long commands, by how the command begins. The longest match counts.
 SHORTENED = {
-    "ckgconv train": f"{SMALL} --device cpu",
+    "ckgconv train": f"{SMALL} --device cpu --no-report",
     "ckgconv train large-sbm": "--set training.epochs=1 training.warmup_epochs=0 --device cpu",
     "ckgconv train zinc-gin": "--set model.width=8 model.layers=1 data.limit=8 training.epochs=1 --device cpu",
     "ckgconv train runs": "--device cpu",

@@ -10,8 +10,8 @@ import typer
 
 from ckgconv.checks import require
 from ckgconv.cli import processes
-from ckgconv.cli.initial_options import FeatureOptions, InitialOptions
 from ckgconv.cli.option_groups import with_groups
+from ckgconv.cli.report_options import ReportOptions
 from ckgconv.cli.table_options import TableOptions, table_recipe
 from ckgconv.cli.train_jobs import check_folders, plan, run_folder, train_one
 from ckgconv.cli.train_report import finish_folds, report_spread, summary
@@ -35,9 +35,8 @@ def train_command(
         ),
     ],
     table: TableOptions,
-    features: FeatureOptions,
-    initial: InitialOptions,
     training: TrainingOptions,
+    report: ReportOptions,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Change any recipe value, such as model.width=32. Repeatable.")
     ] = None,
@@ -58,7 +57,7 @@ def train_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a recipe; the network of the best validation epoch is kept and tested."""
-    chosen = training.applied(initial.applied(resolve(what, table, features)))
+    chosen = training.applied(resolve(what, table))
     for setting in settings or []:
         chosen = with_value(chosen, setting)
     # The folder of a recipe.json may be that of a run, whose record then gives the defaults of seed and precision.
@@ -74,6 +73,7 @@ def train_command(
     done = [[train_one(job, resume, device, chosen_precision, data_dir, as_json) for job in jobs] for jobs in planned]
     if not processes.is_first():
         return
+    report.write([run for jobs in done for run in jobs], as_json)
     if folds is not None:
         finish_folds([FoldedRuns(runs) for runs in done], folders, as_json)
         return
@@ -84,15 +84,12 @@ def train_command(
         report_spread(runs)
 
 
-def resolve(what: str, table: TableOptions, features: FeatureOptions | None = None) -> Recipe:
+def resolve(what: str, table: TableOptions) -> Recipe:
     """The recipe that the first argument names: a table, a recipe.json or the name of a recipe."""
     path = Path(what)
     if is_table(path):
-        found = table_recipe(path, table)
-        return found if features is None else features.applied(found)
+        return table_recipe(path, table)
     table.refuse(what)
-    if features is not None:
-        features.refuse(what)
     if path.suffix == ".json":
         require(path.exists(), f"{path} does not exist: give a recipe.json that a run has written.")
         return read_recipe(path)
