@@ -144,7 +144,7 @@ def test_kinds_of_pairs_are_counted_once_they_are_known(free):
 
 def test_an_operation_over_kinds_keeps_less_than_the_modules():
     kernel = Kernel(8, 8, blocks=2)
-    assert kernel.values_per_kind() == 4 * 8 + 8
+    assert kernel.values_per_kind() == 8 * 8 + 8
     assert kernel.eval().values_per_kind() == kernel.values_per_row()
 
 

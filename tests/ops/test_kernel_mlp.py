@@ -85,3 +85,15 @@ def test_where_it_applies():
         assert not applies(x, weight, stages)
     with torch.autograd.forward_ad.dual_level():
         assert not applies(x, weight, stages)
+
+
+def test_channels_whose_scale_is_zero(monkeypatch):
+    """Sums over them are not divided by their factor."""
+    monkeypatch.setattr(chunked, "CHUNK_BYTES", 7 * 8 * 3)
+    x, fields = torch.randn(20, 3), random_fields(2, 3, 3)
+    for number in range(0, len(fields), 4):
+        fields[number][number // 4 % 3] = 0
+    weight = torch.randint(1, 4, (20,)).double()
+    results = [gradients_of(each, x, weight, fields) for each in (chunked.kernel_mlp, naive.kernel_mlp)]
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)

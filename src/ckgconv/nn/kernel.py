@@ -117,10 +117,10 @@ class Kernel(nn.Module):
         return self.layers * (inputs * width + self.channels + self.mask_values())
 
     def values_per_kind(self) -> int:
-        """The same for a kind of pairs: one operation over them keeps the input of each stage alone, and ψ."""
+        """The same for a kind of pairs: one operation keeps input and activation of each stage alone, and ψ."""
         if not (torch.is_grad_enabled() and self.training and self._is_one_operation):
             return self.values_per_row()
-        return self.layers * (2 * len(self.blocks) * self.linear.weight.shape[-1] + self.channels)
+        return self.layers * (4 * len(self.blocks) * self.linear.weight.shape[-1] + self.channels)
 
     def mask_values(self) -> int:
         """Values in whose place a layer keeps its masks, of at least a byte per entry."""
