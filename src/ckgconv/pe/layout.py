@@ -39,9 +39,9 @@ def local(graphs: PackedGraphs, nodes: Tensor) -> Tensor:
 def cells(graphs: PackedGraphs, receiver: Tensor, sender: Tensor) -> Tensor:
     """Places of pairs of nodes in padded matrices [G, n, n], flattened."""
     # index_select, not indexing by brackets, which on a CPU takes seven times as long.
-    first = _first_nodes(graphs)
-    row = graphs.node_graph * graphs.largest - first + torch.arange(graphs.num_nodes, device=first.device)
-    row_start = (row * graphs.largest - first).index_select(0, receiver)
+    first, widest = _first_nodes(graphs), graphs.largest
+    row = graphs.node_graph * widest - first + torch.arange(graphs.num_nodes, device=first.device)
+    row_start = (row * widest - first).index_select(0, receiver)
     return row_start + sender
 
 

@@ -65,10 +65,10 @@ def row_numbers(words: list[Tensor]) -> Tensor:
 
 
 def _words(values: Tensor) -> Tensor:
-    """[R, W] int64, two float32 in each where their number is even."""
+    """[R, W] int64, two float32 in each; where their number is odd, the last word has a zero."""
     values = values.flatten(1).contiguous() if values.dim() > 1 else values.unsqueeze(-1)
     if values.dtype == torch.float32 and values.shape[1] % 2:
-        return values.view(torch.int32).long()
+        values = torch.nn.functional.pad(values, (0, 1))
     return values.view(torch.int64)
 
 
