@@ -258,6 +258,6 @@ def norm_of(stage: Stage, mean: Tensor, variance: Tensor, epsilon: float) -> Nor
     return Norm(mean, root, factor, torch.addcmul(stage.shift, factor, mean, value=-1))
 
 
-def added(parts: Sequence[Tensor]) -> Tensor:
+def added(parts: list[Tensor]) -> Tensor:
     """The sum of the parts of all chunks."""
     return parts[0] if len(parts) == 1 else torch.stack(parts).sum(0)
