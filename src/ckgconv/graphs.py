@@ -148,6 +148,7 @@ class GraphBatch:
     node_filled: Tensor | None = None  # [1] int64, nodes from this one on are padding; None: all nodes are real
     # [N] 1 for a node that counts in batch statistics, 0 for padding and for nodes that only send; None: all count
     node_weight: Tensor | None = None
+    graph_features: Tensor | None = None  # [G, ·] what a head reads beside pooled nodes, NaN where unknown
 
     @property
     def num_graphs(self) -> int:

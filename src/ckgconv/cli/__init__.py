@@ -15,6 +15,7 @@ from ckgconv.cli.evaluate import evaluate_command
 from ckgconv.cli.explain import explain_command
 from ckgconv.cli.info import info
 from ckgconv.cli.predict import predict_command
+from ckgconv.cli.pretrain import pretrain_command
 from ckgconv.cli.report import report_command
 from ckgconv.cli.study import study_command
 from ckgconv.cli.train import train_command
@@ -26,6 +27,7 @@ app = typer.Typer(
     help="Continuous kernel graph convolution: train, evaluate and use graph networks.",
 )
 app.command("train")(train_command)
+app.command("pretrain")(pretrain_command)
 app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
 app.command("explain")(explain_command)

@@ -15,6 +15,7 @@ from ckgconv.checks import require
 from ckgconv.cli import processes, terminal
 from ckgconv.cli.predictions import Columns, OneRun, SeveralRuns, predictor
 from ckgconv.data import load
+from ckgconv.data.molecule_table import feature_rows
 from ckgconv.data.spreadsheet import as_text
 from ckgconv.data.tables import Table, is_table, read_table
 from ckgconv.engine.trained import TRAINED
@@ -72,7 +73,8 @@ def _predict_table(
     column = table.column(smiles or runs.run.recipe.data.smiles)
     with _progress(quiet) as progress:
         task = progress.add_task("predicting", total=len(column) * runs.members)
-        columns, reasons = runs.molecules(column, lambda count: progress.update(task, advance=count))
+        features = feature_rows(table, runs.run.recipe.data.features)
+        columns, reasons = runs.molecules(column, lambda count: progress.update(task, advance=count), features)
     if processes.is_first():
         before = {name: [row[place] for row in table.rows] for place, name in enumerate(table.columns)}
         kept = {name: cells for name, cells in before.items() if name not in columns}

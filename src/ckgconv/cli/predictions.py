@@ -21,6 +21,7 @@ from ckgconv.engine.predict_packed import predict_packed
 from ckgconv.engine.run import Run
 
 Tick = Callable[[int], None]
+Rows = Sequence[Sequence[float]]  # values of `data.features`, a row for each molecule
 # By name; one cell per row.
 Columns = dict[str, list[str]]
 
@@ -33,12 +34,12 @@ class OneRun:
     embed: bool
     members = 1
 
-    def molecules(self, smiles: Sequence[str], tick: Tick) -> tuple[Columns, list[str]]:
-        """Columns for molecules, and the reason why each has no prediction."""
-        found = predict_smiles(self.run, smiles, tick)
+    def molecules(self, smiles: Sequence[str], tick: Tick, features: Rows | None = None) -> tuple[Columns, list[str]]:
+        """Columns for molecules, and the reason why each has no prediction; `features` as in `predict_smiles`."""
+        found = predict_smiles(self.run, smiles, tick, features)
         columns = _by_row(output_names(self.run), found.values) | {"reason": found.reasons}
         if self.embed:
-            columns |= _by_row(_feature_names(self.run.recipe.model.width), found.embeddings)
+            columns |= _by_row(_feature_names(self.run.model.head_width), found.embeddings)
         return columns, found.reasons
 
     def graphs(self, data: PackedDataset, tick: Tick) -> Columns:
@@ -63,9 +64,9 @@ class SeveralRuns:
     def members(self) -> int:
         return len(self.ensemble.runs)
 
-    def molecules(self, smiles: Sequence[str], tick: Tick) -> tuple[Columns, list[str]]:
+    def molecules(self, smiles: Sequence[str], tick: Tick, features: Rows | None = None) -> tuple[Columns, list[str]]:
         """Columns for molecules, and the reason why each has no prediction."""
-        found = self.ensemble.predict(smiles, tick)
+        found = self.ensemble.predict(smiles, tick, features)
         valid = [not reason for reason in found.reasons]
         columns: Columns = {}
         for ending, values in (("", found.mean), ("_std", found.std), ("_median", found.median)):

@@ -10,6 +10,7 @@ import typer
 
 from ckgconv.checks import require
 from ckgconv.cli import processes
+from ckgconv.cli.initial_options import FeatureOptions, InitialOptions
 from ckgconv.cli.option_groups import with_groups
 from ckgconv.cli.report_options import ReportOptions
 from ckgconv.cli.table_options import TableOptions, table_recipe
@@ -35,6 +36,8 @@ def train_command(
         ),
     ],
     table: TableOptions,
+    features: FeatureOptions,
+    initial: InitialOptions,
     training: TrainingOptions,
     report: ReportOptions,
     settings: Annotated[
@@ -57,7 +60,7 @@ def train_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a recipe; the network of the best validation epoch is kept and tested."""
-    chosen = training.applied(resolve(what, table))
+    chosen = training.applied(initial.applied(resolve(what, table, features)))
     for setting in settings or []:
         chosen = with_value(chosen, setting)
     # The folder of a recipe.json may be that of a run, whose record then gives the defaults of seed and precision.
@@ -84,12 +87,15 @@ def train_command(
         report_spread(runs)
 
 
-def resolve(what: str, table: TableOptions) -> Recipe:
+def resolve(what: str, table: TableOptions, features: FeatureOptions | None = None) -> Recipe:
     """The recipe that the first argument names: a table, a recipe.json or the name of a recipe."""
     path = Path(what)
     if is_table(path):
-        return table_recipe(path, table)
+        found = table_recipe(path, table)
+        return found if features is None else features.applied(found)
     table.refuse(what)
+    if features is not None:
+        features.refuse(what)
     if path.suffix == ".json":
         require(path.exists(), f"{path} does not exist: give a recipe.json that a run has written.")
         return read_recipe(path)

@@ -24,7 +24,7 @@ SPLITS = ("train", "val", "test")
 NO_SPLIT = -1
 NEEDED = ("num_nodes", "num_edges", "edge_index", "x")
 SPLIT_ARRAYS = tuple(f"{name}_idx" for name in SPLITS)
-NAMES = (*NEEDED, "edge_attr", "edge_weight", "pos", "y", "node_split", *SPLIT_ARRAYS)
+NAMES = (*NEEDED, "edge_attr", "edge_weight", "pos", "y", "node_split", "graph_features", *SPLIT_ARRAYS)
 # Squared, and summed over a few hundred rows, this still fits into float32.
 LARGEST = 1e18
 
@@ -61,6 +61,7 @@ def check_shapes(arrays: Mapping[str, Described]) -> None:
         ("edge_weight", edges, "edge"),
         ("pos", nodes, "node"),
         ("node_split", nodes, "node"),
+        ("graph_features", graphs, "graph"),
     ):
         if name in arrays:
             shape = list(arrays[name].shape)
@@ -84,8 +85,9 @@ def check_values(arrays: Mapping[str, Array]) -> None:
         _check_size("edge_weight", arrays["edge_weight"], missing=False)
         lowest = arrays["edge_weight"].min(initial=0)
         require(lowest >= 0, f"edge_weight contains {lowest}: give weights of zero or more.")
-    if "y" in arrays:
-        _check_size("y", arrays["y"], missing=True)
+    for name in ("y", "graph_features"):
+        if name in arrays:
+            _check_size(name, arrays[name], missing=True)
     if "node_split" in arrays:
         _check_node_split(arrays["node_split"])
     _check_splits(arrays, len(arrays["num_nodes"]))
@@ -124,7 +126,7 @@ def check_counts(name: str, counts: Array, total: int, what: str) -> None:
 def _check_rank(arrays: Mapping[str, Described]) -> None:
     for name, ranks in (
         *((name, (1,)) for name in ("num_nodes", "num_edges", "edge_weight", "node_split", *SPLIT_ARRAYS)),
-        *((name, (2,)) for name in ("edge_index", "x", "edge_attr", "pos")),
+        *((name, (2,)) for name in ("edge_index", "x", "edge_attr", "pos", "graph_features")),
         ("y", (1, 2)),
     ):
         if name in arrays:

@@ -6,6 +6,7 @@ training.
 Legend: M rows, T targets.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -13,7 +14,7 @@ import torch
 from ckgconv.checks import require
 from ckgconv.data.molecules import Molecule
 from ckgconv.data.packed import PackedDataset
-from ckgconv.data.packed_molecules import pack_molecules, read_molecules
+from ckgconv.data.packed_molecules import pack_molecules, read_molecules, with_values
 from ckgconv.data.splits import random_split, scaffold_split
 from ckgconv.data.table import Table
 from ckgconv.data.tables import read_table
@@ -25,6 +26,11 @@ def table_molecules(table: Table, column: str, most_atoms: int) -> tuple[list[Mo
     molecules, reasons = read_molecules(table.column(column), "molecule", most_atoms)
     own = table.reasons or [""] * len(reasons)
     return molecules, [first or second for first, second in zip(own, reasons, strict=True)]
+
+
+def feature_rows(table: Table, columns: Sequence[str]) -> list[tuple[float, ...]]:
+    """For each row the numbers of these columns, NaN where a cell is empty."""
+    return list(zip(*(table.numbers(name) for name in columns), strict=True)) or [()] * len(table.rows)
 
 
 def load_table(recipe: DataRecipe) -> PackedDataset:
@@ -39,6 +45,7 @@ def load_table(recipe: DataRecipe) -> PackedDataset:
             f"Every value of target {name!r} in {table.path} is missing: choose another column.",
         )
     molecules, reasons = table_molecules(table, recipe.smiles, recipe.most_atoms)
+    molecules = with_values(molecules, feature_rows(table, recipe.features))
     known = targets.isfinite().any(dim=1).tolist()
     rows = [row for row, each in enumerate(molecules) if each is not None and known[row]]
     first = next(
@@ -48,7 +55,7 @@ def load_table(recipe: DataRecipe) -> PackedDataset:
         len(rows) > 0, f"No row of {table.path} has a valid SMILES in column {recipe.smiles!r}: check --smiles.{first}"
     )
     kept = [each for row in rows if (each := molecules[row]) is not None]
-    dataset = pack_molecules(kept, targets[rows])
+    dataset = pack_molecules(kept, targets[rows], recipe)
     if recipe.split == "scaffold":
         return dataset.subset(scaffold_split([smiles[row] for row in rows]))
     return dataset.subset(random_split(len(rows), recipe.split_seed))

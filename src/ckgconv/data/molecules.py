@@ -10,7 +10,7 @@ Legend: n atoms, b bonds; every bond is two directed edges, one after the other.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -73,6 +73,8 @@ class Molecule:
     x: NDArray[np.uint8]  # [n, F]
     edge_index: NDArray[np.int16] | NDArray[np.int32]  # [2, 2b]
     edge_attr: NDArray[np.uint8]  # [2b, Fe]
+    smiles: str = ""  # what it was read from, for descriptors
+    values: tuple[float, ...] = ()  # of the user's own columns (`data.features`), NaN where unknown
 
 
 def read_smiles(smiles: str, featuriser: Featuriser, most_atoms: int = MOST_ATOMS) -> Molecule:
@@ -80,7 +82,7 @@ def read_smiles(smiles: str, featuriser: Featuriser, most_atoms: int = MOST_ATOM
 
     Raises InputError where the string is invalid, an atom or bond is unknown, or there are more than `most_atoms`.
     """
-    return molecule_graph(parse_smiles(smiles, most_atoms), featuriser)
+    return replace(molecule_graph(parse_smiles(smiles, most_atoms), featuriser), smiles=smiles)
 
 
 def parse_smiles(smiles: str, most_atoms: int = MOST_ATOMS) -> Any:
@@ -132,6 +134,13 @@ def scaffold(smiles: str) -> str:
     from rdkit.Chem.Scaffolds.MurckoScaffold import MurckoScaffoldSmiles
 
     found: str = MurckoScaffoldSmiles(smiles=smiles, includeChirality=False)
+    return found
+
+
+def canonical(smiles: str) -> str | None:
+    """The canonical SMILES of a molecule; None where it is not valid."""
+    molecule = rdkit_chem().MolFromSmiles(smiles)
+    found: str | None = None if molecule is None else rdkit_chem().MolToSmiles(molecule)
     return found
 
 

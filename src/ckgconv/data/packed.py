@@ -2,6 +2,7 @@
 
     num_nodes, num_edges [G]     edge_index [2, E], node numbers local to each graph
     x [N, F]   edge_attr [E, Fe]   edge_weight [E]   pos [N, 2]   y [G], [G, T] or [N]
+    graph_features [G, C], NaN where unknown
     train_idx, val_idx, test_idx, graph numbers
     node_split [N], for node targets: 0 train, 1 val, 2 test, -1 none
     node_splits [S, N], in place of node_split: S splits of the same nodes, of which one is read
@@ -11,7 +12,7 @@ Integers are types, floats are values; y with one row per node is a node target.
 as in one large graph, a graph may be in several splits, and in each only the nodes of that split count. In memory the
 arrays keep their compact dtypes; a batch converts them to int64 and float32.
 
-Legend: G graphs, N nodes, E edges, B graphs of a batch, T targets.
+Legend: G graphs, N nodes, E edges, B graphs of a batch, T targets, C features of a graph.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +33,7 @@ from ckgconv.files import write_whole
 
 __all__ = ["NO_SPLIT", "SPLITS", "PackedDataset", "from_arrays", "join", "load_packed", "read_arrays", "save_packed"]
 # Arrays that a data set may lack.
-OPTIONAL = ("edge_attr", "edge_weight", "pos", "y", "node_split")
+OPTIONAL = ("edge_attr", "edge_weight", "pos", "y", "node_split", "graph_features")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class PackedDataset:
     test: Tensor
     node_split: Tensor | None = None  # [N] index into SPLITS of each node, NO_SPLIT for none; None: that of its graph
     edge_weight: Tensor | None = None  # [E] ≥ 0, A_ij of each edge; None: 1
+    graph_features: Tensor | None = None  # [G, C] what a head reads of each graph beside its nodes
 
     @property
     def num_graphs(self) -> int:
@@ -101,6 +103,7 @@ class PackedDataset:
             test=test,
             node_split=None if self.node_split is None else self.node_split[nodes],
             edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
+            graph_features=None if self.graph_features is None else self.graph_features[graphs],
         )
 
     def to(self, device: torch.device) -> "PackedDataset":
@@ -124,6 +127,7 @@ class PackedDataset:
             pos=None if self.pos is None else widened(self.pos[nodes]),
             y=None if target is None else widened(target),
             node_split=None if self.node_split is None else widened(self.node_split[nodes]),
+            graph_features=None if self.graph_features is None else self.graph_features[graphs].float(),
             batch=node_graph,
             ptr=pointer(sizes),
             num_graphs=graphs.shape[0],  # as a PyG `Batch` has it: models of one's own pool by it
@@ -192,6 +196,7 @@ def _assembled(arrays: Mapping[str, Tensor]) -> PackedDataset:
         y=arrays.get("y"),
         node_split=node_split,
         edge_weight=arrays.get("edge_weight"),
+        graph_features=arrays.get("graph_features"),
         **splits,
     )
 

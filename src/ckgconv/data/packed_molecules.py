@@ -1,17 +1,20 @@
 """Texts of SMILES → molecules with reasons → one packed data set.
 
-Legend: M molecules, T targets.
+Legend: M molecules, T targets, C features.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, require
+from ckgconv.data.descriptors import descriptors
 from ckgconv.data.molecules import MOST_ATOMS, Featuriser, Molecule, read_smiles
 from ckgconv.data.packed import PackedDataset, from_arrays
+from ckgconv.recipe import DataRecipe
 
 
 def read_molecules(
@@ -32,8 +35,13 @@ def read_molecules(
     return molecules, reasons
 
 
-def pack_molecules(molecules: Sequence[Molecule], targets: Tensor | None = None) -> PackedDataset:
-    """Molecules as one data set with targets [M] or [M, T], all in the split "test"."""
+def pack_molecules(
+    molecules: Sequence[Molecule], targets: Tensor | None = None, recipe: DataRecipe | None = None
+) -> PackedDataset:
+    """Molecules as one data set with targets [M] or [M, T], all in the split "test".
+
+    With a recipe they have the features that it asks for beside each molecule.
+    """
     arrays = {
         "num_nodes": torch.tensor([len(each.x) for each in molecules]),
         "num_edges": torch.tensor([each.edge_index.shape[1] for each in molecules]),
@@ -41,4 +49,33 @@ def pack_molecules(molecules: Sequence[Molecule], targets: Tensor | None = None)
         "x": torch.from_numpy(np.concatenate([each.x for each in molecules])),
         "edge_attr": torch.from_numpy(np.concatenate([each.edge_attr for each in molecules])),
     }
-    return from_arrays(arrays if targets is None else {**arrays, "y": targets})
+    given = {"y": targets, "graph_features": None if recipe is None else molecule_features(recipe, molecules)}
+    return from_arrays({**arrays, **{name: value for name, value in given.items() if value is not None}})
+
+
+def molecule_features(recipe: DataRecipe, molecules: Sequence[Molecule]) -> Tensor | None:
+    """[M, C] what a network reads beside molecules: descriptors, then the user's own columns; None: nothing."""
+    parts = []
+    if recipe.descriptors == "rdkit":
+        parts.append(torch.from_numpy(descriptors([each.smiles for each in molecules])))
+    if recipe.features:
+        columns = len(recipe.features)
+        require(
+            all(len(each.values) == columns for each in molecules),
+            f"The network reads {', '.join(recipe.features)} beside each molecule: give their values as features, "
+            f"{columns} for each molecule.",
+        )
+        parts.append(torch.tensor([each.values for each in molecules], dtype=torch.float32))
+    return torch.cat(parts, dim=1) if parts else None
+
+
+def with_values(molecules: Sequence[Molecule | None], values: Sequence[Sequence[float]]) -> list[Molecule | None]:
+    """The molecules with a row each of the user's own columns."""
+    require(
+        len(values) == len(molecules),
+        f"features has {len(values)} rows for {len(molecules)} molecules: give a row for each.",
+    )
+    return [
+        None if each is None else replace(each, values=tuple(map(float, row)))
+        for each, row in zip(molecules, values, strict=True)
+    ]

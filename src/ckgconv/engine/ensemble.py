@@ -19,6 +19,7 @@ from torch import Tensor
 
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
+from ckgconv.data.packed_molecules import with_values
 from ckgconv.engine.data_identity import DataIdentity
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import FindData, open_with
@@ -112,14 +113,20 @@ class Ensemble:
         )
 
     def predict(
-        self, data: PackedDataset | str | Sequence[str], tick: Tick = lambda count: None
+        self,
+        data: PackedDataset | str | Sequence[str],
+        tick: Tick = lambda count: None,
+        features: Sequence[Sequence[float]] | None = None,
     ) -> EnsemblePredictions:
         """Predict all graphs or nodes of a data set, or molecules given as one SMILES or several.
 
-        `tick` is called with the graphs or molecules that a member has done since its last call.
+        `tick` is called with the graphs or molecules that a member has done since its last call; `features` of
+        molecules are those of `predict_smiles`.
         """
         data = [data] if isinstance(data, str) else data
-        return self._predict_packed(data, tick) if isinstance(data, PackedDataset) else self._predict_smiles(data, tick)
+        if isinstance(data, PackedDataset):
+            return self._predict_packed(data, tick)
+        return self._predict_smiles(data, tick, features)
 
     def _predict_packed(self, data: PackedDataset, tick: Tick) -> EnsemblePredictions:
         found = [predict_packed(run, data, tick) for run in self.runs]
@@ -127,8 +134,11 @@ class Ensemble:
         classes = None if found[0].classes is None else self._classes(members.mean(0))
         return EnsemblePredictions(members, classes, found[0].graph, found[0].node, [])
 
-    def _predict_smiles(self, smiles: Sequence[str], tick: Tick) -> EnsemblePredictions:
+    def _predict_smiles(
+        self, smiles: Sequence[str], tick: Tick, features: Sequence[Sequence[float]] | None
+    ) -> EnsemblePredictions:
         molecules, reasons = read_for(self.runs, smiles)
+        molecules = molecules if features is None else with_values(molecules, features)
         members = torch.from_numpy(np.stack([predict_molecules(run, molecules, tick).values for run in self.runs]))
         return EnsemblePredictions(members, None, None, None, reasons)
 

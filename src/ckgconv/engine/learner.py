@@ -59,11 +59,13 @@ class Learner:
 
         That takes one process on a GPU with Triton, float32 parameters, a model and a loss of static shapes, an
         optimiser that can be captured, whole graphs of at most `MOST_NODES` nodes, a support that keeps every edge,
-        memory for all pairs where they must be stored, and no callback that is called after every step.
+        memory for all pairs where they must be stored, no features of graphs, and no callback that is called after
+        every step.
         """
         parameter = next(self.model.parameters())
         captures = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
         captures = captures and can_be_captured(self.optimizer) and self.recipe.sampling.kind == "none"
+        captures = captures and not self.model.recipe.graph_features
         captures = captures and self.task.loss.static and not self.watched and self.largest_graph <= MOST_NODES
         return captures and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
 

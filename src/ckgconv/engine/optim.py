@@ -28,8 +28,8 @@ WARMUP_START = 1e-7
 
 
 def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer:
-    """The recipe's optimiser on every parameter, biases and norms included."""
-    parameters = list(model.parameters())
+    """The recipe's optimiser on every parameter that is trained, biases and norms included."""
+    parameters = [each for each in model.parameters() if each.requires_grad]
     make = OPTIMIZERS[recipe.optimizer]
     exempt = model.undecayed() if isinstance(model, GraphModel) else []
     if exempt:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ckgconv.checks import InputError
 from ckgconv.data.molecules import ATOM_SIZES, Featuriser, Molecule
-from ckgconv.data.tables import pack_molecules, read_molecules
+from ckgconv.data.packed_molecules import pack_molecules, read_molecules, with_values
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.run import Run
 from ckgconv.ops.precision import exact_products
@@ -46,13 +46,20 @@ class Outcomes:
     embeddings: NDArray[np.float64] | None  # [M, D] what the head reads, where asked for
 
 
-def predict_smiles(run: Run, smiles: str | Sequence[str], tick: Tick = _no_tick) -> Predictions:
+def predict_smiles(
+    run: Run,
+    smiles: str | Sequence[str],
+    tick: Tick = _no_tick,
+    features: Sequence[Sequence[float]] | None = None,
+) -> Predictions:
     """Predict molecules with a trained network: values in the units of the data, or probabilities of labels or classes.
 
-    `smiles` is one text or several. `tick` is called with the number of rows done since the last call.
+    `smiles` is one text or several. `tick` is called with the number of rows done since the last call. `features` has
+    a row for each molecule: the values of the columns `data.features` of the run's recipe, NaN where unknown.
     """
     rows = [smiles] if isinstance(smiles, str) else smiles
     molecules, reasons = read_for([run], rows)
+    molecules = molecules if features is None else with_values(molecules, features)
     found = predict_molecules(run, molecules, tick, with_features=True)
     assert found.embeddings is not None
     return Predictions(_listed(found.values, reasons), _listed(found.embeddings, reasons), reasons)
@@ -83,7 +90,8 @@ def predict_molecules(
     tick(len(molecules) - len(rows))
     device = run.learner.fabric.device
     for chosen in batches_of(rows, molecules, run.recipe.training.batch_size):
-        packed = pack_molecules([each for row in chosen if (each := molecules[row]) is not None]).to(device)
+        kept = [each for row in chosen if (each := molecules[row]) is not None]
+        packed = pack_molecules(kept, recipe=run.recipe.data).to(device)
         batch = packed.batch(torch.arange(len(chosen), device=device))
         predicted, embedded = predicted_with_features(run, batch) if with_features else (run_batch(run, batch), None)
         values[chosen] = predicted.double().cpu().numpy()
@@ -93,7 +101,7 @@ def predict_molecules(
             features[chosen] = embedded.double().cpu().numpy()
         tick(len(chosen))
     if with_features and features is None:
-        features = np.full((len(molecules), run.recipe.model.width), np.nan)
+        features = np.full((len(molecules), run.model.head_width), np.nan)
     return Outcomes(values, features)
 
 

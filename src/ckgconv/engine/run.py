@@ -26,6 +26,7 @@ from ckgconv.engine.callbacks import Callbacks, watch_steps
 from ckgconv.engine.check import check_run
 from ckgconv.engine.endings import EpochMean, Weights, judge_endings, keep_endings
 from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
+from ckgconv.engine.initial import begin
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.lock import locked_run
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
@@ -129,7 +130,9 @@ def train(
             check_metric(graphs, recipe)
         reset_peak_memory(fabric.device)
         torch.manual_seed(seed)
-        learner = make_learner(fabric, parts.build_model(recipe), graphs, recipe, parts)
+        model = parts.build_model(recipe)
+        begin(model, recipe.training)
+        learner = make_learner(fabric, model, graphs, recipe, parts)
         learner.tell = getattr(watcher, "note", learner.tell)  # a watcher need not have it
         _try_one_graph(learner)
         parameters = sum(parameter.numel() for parameter in learner.model.parameters())
@@ -171,6 +174,9 @@ def make_learner(
 ) -> Learner:
     """Model, optimiser and data on the device of `fabric`."""
     parts = parts or Parts()
+    if getattr(model, "graph_join", None) is not None and data.graph_features is not None and len(data.train):
+        assert model.graph_join is not None
+        model.graph_join.fit(data.graph_features[data.train.to(data.graph_features.device)].cpu())
     model = accelerate(model, fabric.device)
     own = parts.make_optimizer(model.parameters())
     chosen = optimizer(model, recipe.training) if own is None else own

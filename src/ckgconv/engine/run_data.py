@@ -91,6 +91,7 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
         require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
     check_targets(data, recipe)
     check_known(data, recipe)
+    check_features(data, recipe)
     check_sampling(data, recipe, processes)
     _check_statistics(data, recipe, processes)
     if recipe.training.sampling.kind != "none":
@@ -147,6 +148,17 @@ def check_targets(data: PackedDataset, recipe: Recipe) -> None:
             wrong, remedy = known & y.isinf(), "values are finite, NaN where unknown"
     if bool(wrong.any()):
         require(False, f"{name} contains {y[wrong][0].item()}, but {remedy}.")
+
+
+def check_features(data: PackedDataset, recipe: Recipe) -> None:
+    """Refuse features of graphs other than those that the network reads; what a file has and no one reads may be."""
+    found = 0 if data.graph_features is None else data.graph_features.shape[1]
+    wanted, asked = recipe.model.graph_features, recipe.data.descriptors != "none" or bool(recipe.data.features)
+    require(
+        found == wanted or (wanted == 0 and not asked),
+        f"The data set {recipe.data.name!r} has {found} features of each graph, but model.graph_features is {wanted}: "
+        f"make them equal.",
+    )
 
 
 def check_known(data: PackedDataset, recipe: Recipe) -> None:

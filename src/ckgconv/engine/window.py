@@ -46,6 +46,7 @@ class Window:
             "node_split": capacity.nodes,
             "edge_attr": capacity.edges,
             "edge_weight": capacity.edges,
+            "graph_features": capacity.graphs,
             "y": capacity.nodes if data.node_targets else capacity.graphs,
         }
         buffers = {

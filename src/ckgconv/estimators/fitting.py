@@ -81,8 +81,9 @@ def fitted_run(smiles: Sequence[str], targets: Targets, parameters: dict[str, An
     used, seed = replace(targets, y=targets.y[rows]), seed_of(parameters["random_state"])
     splits = validation_split(used, parameters["validation_fraction"], seed)
     used = as_labels(used, splits["val"])
-    dataset = pack_molecules([each for row in rows if (each := found[row]) is not None], used.y).subset(splits)
     recipe = recipe_of(used, parameters)
+    kept = [each for row in rows if (each := found[row]) is not None]
+    dataset = pack_molecules(kept, used.y, recipe.data).subset(splits)
     with torch.random.fork_rng(devices=[]):  # training draws from torch's generator, which is the caller's
         return train(
             recipe,

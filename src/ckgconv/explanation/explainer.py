@@ -112,7 +112,7 @@ class Explainer:
         molecule = read_smiles(smiles, featuriser_of(run), run.recipe.data.most_atoms)
         known = bool((torch.as_tensor(molecule.x) < torch.tensor(run.recipe.model.node.sizes)).all())
         require(known, f"{smiles!r} has an atom of a type that does not occur in the training data.")
-        return Inputs(self.networks[member], run, pack_molecules([molecule]), self.target)
+        return Inputs(self.networks[member], run, pack_molecules([molecule], recipe=run.recipe.data), self.target)
 
     def _one(self, member: int, smiles: str) -> Explanation:
         run, inputs = self.runs[member], self.inputs(smiles, member)

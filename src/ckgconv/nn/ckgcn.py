@@ -57,7 +57,7 @@ class CKGCN(KernelNetwork):
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             conv_block(recipe, layer) for layer in range(blocks)
         )
-        self.head = make_head(recipe.head, width)
+        self.head = make_head(recipe.head, self.head_width)
 
     @property
     def pair_traffic(self) -> int:

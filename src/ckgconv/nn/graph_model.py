@@ -2,7 +2,7 @@
 
     batch = prepare(data)         pseudo-coordinates and support; nothing is learned here
     h     = node_states(batch)    [N, D], what a model defines
-    z     = embed(batch)          [G, D] pooled, or [N, D] where predictions are per node
+    z     = embed(batch)          [G, D] pooled, or [N, D] where predictions are per node; features of graphs join it
     ŷ     = forward(batch)        [G, T] or [N, T]: the head of z
 
 A custom model derives from `GraphModel`, builds its layers and its head, and defines `node_states`; training,
@@ -24,6 +24,7 @@ from torch_geometric.data import Data
 from ckgconv.checks import check_finite, check_floating, check_shape, require
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch
 from ckgconv.nn.encoders import AttributeEncoder, attribute_encoder
+from ckgconv.nn.graph_features import GraphFeatures
 from ckgconv.nn.head import Pool
 from ckgconv.nn.step_memory import CountsSteps
 from ckgconv.ops.precision import without_autocast
@@ -60,6 +61,12 @@ class GraphModel(CountsSteps, nn.Module):
         self.node_encoder: AttributeEncoder = node_encoder
         self.edge_encoder = attribute_encoder(recipe.edge, recipe.width)
         self.pool = Pool(recipe.head.pooling)
+        require(
+            not recipe.graph_features or recipe.head.pooling != "none",
+            f"model.graph_features is {recipe.graph_features}, but the head does not pool: predictions of nodes have "
+            f"no features of graphs, so set it to 0.",
+        )
+        self.graph_join = GraphFeatures(recipe.graph_features) if recipe.graph_features else None
 
     @classmethod
     def from_recipe(cls, recipe: str | NamedRecipe | ModelRecipe) -> Self:
@@ -102,7 +109,17 @@ class GraphModel(CountsSteps, nn.Module):
 
     def embed(self, batch: GraphBatch) -> Tensor:
         """What the head reads: [G, D], or [N, D] where predictions are per node."""
-        return self.pool(self.node_states(batch), batch.pairs.node_graph, batch.node_ptr)
+        return self.pooled(self.node_states(batch), batch)
+
+    def pooled(self, states: Tensor, batch: GraphBatch) -> Tensor:
+        """Node states [N, D] → what the head reads, with the features of each graph where the recipe has some."""
+        embedding = self.pool(states, batch.pairs.node_graph, batch.node_ptr)
+        if self.recipe.head.scale != 1:
+            embedding = embedding * self.recipe.head.scale
+        if self.graph_join is None:
+            return embedding
+        assert batch.graph_features is not None
+        return self.graph_join(embedding, batch.graph_features)
 
     def read_out(self, embedding: Tensor) -> Tensor:
         """The head in full precision: [·, D] → [·, T]."""
@@ -131,10 +148,30 @@ class GraphModel(CountsSteps, nn.Module):
         batch = collate(data, self.encoding, self.dtype)
         if self.recipe.position_channels:
             batch = replace(batch, position=data.pos)
+        batch = replace(batch, graph_features=self._graph_features(batch))
         self.node_encoder.check("x", batch.node_features, batch.node_features.shape[0])
         if self.edge_encoder is not None:
             self.edge_encoder.check("edge_attr", batch.edge_features, batch.edge_row.shape[0])
         return batch
+
+    def _graph_features(self, batch: GraphBatch) -> Tensor | None:
+        """Those of the batch [G, C], where the head reads them."""
+        channels = self.recipe.graph_features
+        if not channels:
+            return None
+        features = batch.graph_features
+        require(
+            features is not None,
+            f"data has no graph_features, but the network reads {channels} of each graph: give [G, {channels}].",
+        )
+        assert features is not None
+        check_shape("graph_features", features, (batch.num_graphs, channels), "give one row per graph.")
+        return features.to(self.dtype)
+
+    @property
+    def head_width(self) -> int:
+        """Channels that the head reads."""
+        return self.recipe.width + self.recipe.graph_features
 
     @property
     def dtype(self) -> torch.dtype:

@@ -57,7 +57,7 @@ class Graphormer(GraphModel):
             GraphormerBlock(recipe) for _ in range(recipe.blocks)
         )
         self.norm = GroupedLayerNorm(recipe.width)
-        self.head = make_head(recipe.head, recipe.width)
+        self.head = make_head(recipe.head, self.head_width)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

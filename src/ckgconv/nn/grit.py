@@ -66,7 +66,7 @@ class GRIT(GraphModel):
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             GRITBlock(recipe, layer) for layer in range(recipe.blocks)
         )
-        self.head = make_relu_head(recipe.head, recipe.width)
+        self.head = make_relu_head(recipe.head, self.head_width)
         nn.init.xavier_uniform_(self.node_position.weight)
 
     def node_states(self, batch: GraphBatch) -> Tensor:

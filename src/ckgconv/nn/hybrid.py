@@ -70,7 +70,7 @@ class Hybrid(KernelNetwork):
             )
             for layer in range(recipe.blocks)
         )
-        self.head = make_head(recipe.head, recipe.width)
+        self.head = make_head(recipe.head, self.head_width)
 
     def parameters_by_component(self) -> dict[str, int]:
         """Trainable parameters of each part; "attention" are queries, keys and values."""

@@ -65,7 +65,7 @@ class MessagePassing(GraphModel):
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             MessagePassingBlock(recipe) for _ in range(recipe.blocks)
         )
-        self.head = (make_head if recipe.activation == "gelu" else make_relu_head)(recipe.head, recipe.width)
+        self.head = (make_head if recipe.activation == "gelu" else make_relu_head)(recipe.head, self.head_width)
 
     def node_states(self, batch: GraphBatch) -> Tensor:
         """hᴸ [N, D]."""

@@ -48,6 +48,7 @@ class Propagation(GraphModel):
             f"'two_way_rrwp'.",
         )
         require(recipe.edge.kind == "none", "model.edge.kind is not 'none': a propagation reads no edge attributes.")
+        require(recipe.graph_features == 0, "A propagation reads no features of graphs: set model.graph_features to 0.")
         self.predictor = make_head(recipe.head, recipe.width)
         self.kernel = WalkMixture(self.encoding.channels, recipe.layers)
         self.channels = Depthwise(recipe.head.outputs)

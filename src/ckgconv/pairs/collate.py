@@ -19,7 +19,8 @@ def collate(data: Data, encoding: Encoding, dtype: torch.dtype) -> GraphBatch:
 
     Args:
         data: `x` [N, F], `edge_index` [2, E]; optional `edge_attr` [E, …], `edge_weight` [E], `batch` [N]; what the
-            transforms of `ckgconv.pe` write; `support_index` [2, S], a support of the user's own.
+            transforms of `ckgconv.pe` write; `support_index` [2, S], a support of the user's own; `graph_features`
+            [G, C].
         encoding: coordinates and support.
         dtype: of the coordinates, that of the network's parameters.
     """
@@ -33,7 +34,7 @@ def collate(data: Data, encoding: Encoding, dtype: torch.dtype) -> GraphBatch:
     if attributes is not None:
         attributes = _columns("edge_attr", attributes, graphs.num_edges)
     batch = with_pairs(graphs, encoding, dtype, pairs).with_features(features, attributes)
-    return replace(batch, node_encoding=node_encoding)
+    return replace(batch, node_encoding=node_encoding, graph_features=getattr(data, "graph_features", None))
 
 
 def _encoded(data: Data, graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype) -> tuple[Pairs, Tensor]:

@@ -37,6 +37,8 @@ class DataRecipe:
     limit: int | None = None  # use only this many graphs of each split, the first ones; None: all
     smiles: str = "smiles"  # CSV: column of the molecules
     targets: tuple[str, ...] = ()  # CSV: columns of the targets
+    features: tuple[str, ...] = ()  # CSV: columns of numbers that the network reads beside each molecule
+    descriptors: Literal["none", "rdkit"] = "none"  # CSV: descriptors that it reads, too (`data.descriptors`)
     most_atoms: Count = 1000  # CSV: larger molecules are left out, each with the reason
     split: Literal["official", "random", "scaffold"] = "official"  # of a CSV: random or scaffold
     split_seed: int = 0  # seed of the random split of a CSV, and of folds
@@ -80,6 +82,7 @@ class HeadRecipe:
     outputs: Count
     dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # mlp: before each layer
     activation: Literal["model", "relu", "gelu"] = "model"  # between layers; "model": that of the network
+    scale: Positive = 1.0  # of the pooled features, before graph features join them and the head reads them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +103,7 @@ class ModelRecipe:
     support: Literal["global", "sparse_global"] | int = "global"  # a number: of hops
     flow: Flow = "source_to_target"  # which end of an edge receives: its target, or its source
     position_channels: Channels = 0  # superpixels: channels of the position of each node
+    graph_features: Channels = 0  # features of each graph that the head reads beside the pooled ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,6 +234,8 @@ class TrainingRecipe:
     smooth_validation: Count = 1  # the best epoch is that of the best mean of this many validations, its own the last
     schedule: Literal["cosine", "linear", "constant", "constant_linear"] = "cosine"  # after the warm-up
     cooldown: Annotated[float, AtLeast(0), LessThan(1)] = 0.2  # constant_linear: share of the epochs that decay
+    init: str = ""  # the folder of a run, or the name of a trained network, whose weights to begin with; "": none
+    freeze: Whole = 0  # leave encoders, stems, kernels and this many blocks as they begin; 0: train everything
 
 
 @dataclass(frozen=True)

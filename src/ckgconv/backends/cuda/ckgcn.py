@@ -51,7 +51,7 @@ class FusedCKGCN(ScheduledModel, CKGCN):
         return super().layer_states(layer, states, replace(batch, pairs=sorted_by_sender(batch.pairs)))
 
     def embed(self, batch: GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
-        return self.pool(self.node_states(batch, schedule), batch.pairs.node_graph, batch.node_ptr)
+        return self.pooled(self.node_states(batch, schedule), batch)
 
     def node_states(self, batch: GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
         if not dispatch.uses_triton(batch.degree):
