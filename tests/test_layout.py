@@ -24,6 +24,7 @@ LINE = (
         "theory",
         "studies",
         "campaigns",
+        "serve",
         "cli",
     ),
 )

@@ -24,7 +24,7 @@ COLUMNS = (
     ("equations", "#dce9f7", ("ops", "pe", "pairs", "nn")),
     ("what to run", "#e6f2e4", ("recipes", "data", "tasks")),
     ("running it", "#fbe9d8", ("backends", "engine", "uncertainty")),
-    ("using it", "#f1e6f4", ("theory", "studies", "campaigns", "cli")),
+    ("using it", "#f1e6f4", ("theory", "studies", "campaigns", "serve", "cli")),
 )
 SAYS = {
     "checks": "refusals as sentences",
@@ -45,6 +45,7 @@ SAYS = {
     "theory": "equivalences as layers",
     "studies": "the paper's studies",
     "campaigns": "many runs by a queue",
+    "serve": "a page to try a network",
     "cli": "the commands",
 }
 WIDTH, HEIGHT, GAP = 2.5, 0.72, 0.16

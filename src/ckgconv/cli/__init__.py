@@ -17,6 +17,7 @@ from ckgconv.cli.info import info
 from ckgconv.cli.predict import predict_command
 from ckgconv.cli.pretrain import pretrain_command
 from ckgconv.cli.report import report_command
+from ckgconv.cli.serve import serve_command
 from ckgconv.cli.study import study_command
 from ckgconv.cli.train import train_command
 
@@ -32,6 +33,7 @@ app.command("evaluate")(evaluate_command)
 app.command("predict")(predict_command)
 app.command("explain")(explain_command)
 app.command("report")(report_command)
+app.command("serve")(serve_command)
 app.command("compare")(compare_command)
 app.command("info")(info)
 app.add_typer(data_commands, name="data")
