@@ -90,6 +90,23 @@ def test_trains_with_dropout_and_is_reset():
     assert (model.kernel.theta == 0).all()
 
 
+def test_whole_nodes_are_dropped_before_the_first_walk():
+    plain = AttributeRecipe("linear", (5,), normalise="rows")
+    model, data = network(node_dropout=0.4, dropout=0.0, node=plain), graph(200)
+    whole = model.predictor(torch.relu(model.node_encoder(data.x, 200)))
+    seen = []
+    model._gated = lambda z: seen.append(z) or z
+    model(data)
+    assert torch.equal(seen[0], whole)
+    seen.clear()
+    model.train()(data)
+    ratio = seen[0] / whole
+    dropped = (ratio == 0).all(1)
+    # On a CPU probabilities are multiples of 2⁻¹⁶.
+    torch.testing.assert_close(ratio[~dropped], torch.full_like(ratio[~dropped], 1 / 0.6), rtol=1e-4, atol=0)
+    assert 0.25 < dropped.double().mean() < 0.55
+
+
 def test_runs_as_it_is_written_on_every_device():
     model, data = network(), graph()
     torch.testing.assert_close(accelerate(model, "cpu")(data), model(data))

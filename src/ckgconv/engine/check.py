@@ -7,6 +7,7 @@ from ckgconv.pairs import encoding_of
 from ckgconv.recipe import Recipe
 from ckgconv.recipe.values import check_recipe
 from ckgconv.tasks.fit import check_task
+from ckgconv.tasks.losses import LOSSES
 
 
 def check_run(recipe: Recipe) -> None:
@@ -17,6 +18,25 @@ def check_run(recipe: Recipe) -> None:
     check_task(recipe.training)
     OPTIMIZERS.check(recipe.training.optimizer)
     _check_outputs(recipe)
+    _check_draws(recipe)
+
+
+def _check_draws(recipe: Recipe) -> None:
+    """Refuse a consistency that compares nothing."""
+    training = recipe.training
+    if not training.consistency:
+        return
+    require(
+        training.draws > 1,
+        f"training.consistency is {training.consistency:g}, but training.draws is {training.draws}: give 2 or more "
+        f"draws to compare.",
+    )
+    classes = "loss" in recipe.given or LOSSES[training.loss].targets == "classes"
+    require(
+        classes and recipe.model.head.outputs > 1,
+        f"training.consistency is {training.consistency:g}, but the loss {training.loss!r} predicts no probabilities "
+        f"of several classes to compare: set it to 0.",
+    )
 
 
 def _check_outputs(recipe: Recipe) -> None:

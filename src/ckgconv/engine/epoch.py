@@ -1,5 +1,6 @@
 """One sweep over the graphs of a split, to train or to evaluate, eagerly or captured."""
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -85,29 +86,46 @@ def _step_on(learner: Learner, sample: Sample) -> float:
 def evaluate(learner: Learner, split: str) -> float:
     """The recipe's metric on a split, in the units of the data."""
     score = Score(learner.task.metric, learner.model.outputs, learner.fabric.device)
-    if learner.captures and len(learner.data.split(split)):
-        score.update(*captured_predictions(learner, split))
-        return score.compute()
-    if sampled(learner):
-        score.update(*sampled_predictions(learner, split))
-        return score.compute()
-    fabric = learner.fabric
-    for graphs in evaluation_batches(
-        learner.data.split(split), learner.recipe.batch_size, fabric.global_rank, fabric.world_size
-    ):
-        prepared = prepared_once(learner, graphs)
-        score.update(predict_batch(learner, prepared.batch), targets(learner, prepared, split))
-    if not score.collector.update_called and len(learner.data.split(split)):
-        _add_uncounted(learner, split, score)
+    for predicted, target in split_predictions(learner, split):
+        score.update(predicted, target)
     return score.compute()
 
 
-def _add_uncounted(learner: Learner, split: str, score: Score) -> None:
-    """Give a process without graphs rows that do not count, of the shape and dtype that gathering needs."""
+@torch.no_grad()
+def loss_on(learner: Learner, split: str) -> float:
+    """The loss of all rows of a split at once, without dropout, in the units that the network is trained in."""
+    rows = list(split_predictions(learner, split))
+    if not rows:
+        return math.nan
+    predicted, target = (torch.cat(parts) for parts in zip(*rows, strict=True))
+    predicted = learner.scale.standardise(predicted) if learner.recipe.scale_targets else predicted
+    return float(all_reduce(learner.loss(predicted, target)))
+
+
+def split_predictions(learner: Learner, split: str) -> Iterator[tuple[Tensor, Tensor]]:
+    """Predictions [M, T] in the units of the data, and targets, of this process's share of a split, batch by batch."""
+    if learner.captures and len(learner.data.split(split)):
+        yield captured_predictions(learner, split)
+        return
+    if sampled(learner):
+        yield sampled_predictions(learner, split)
+        return
+    fabric, own = learner.fabric, 0
+    for graphs in evaluation_batches(
+        learner.data.split(split), learner.recipe.batch_size, fabric.global_rank, fabric.world_size
+    ):
+        prepared, own = prepared_once(learner, graphs), own + 1
+        yield predict_batch(learner, prepared.batch), targets(learner, prepared, split)
+    if not own and len(learner.data.split(split)):
+        yield _uncounted(learner, split)
+
+
+def _uncounted(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
+    """For a process without graphs, rows that do not count, of the shape and dtype that gathering needs."""
     prepared = prepared_once(learner, learner.data.split(split)[:1])
     target = targets(learner, prepared, split)
     counts = torch.zeros(target.shape[0], dtype=torch.bool, device=target.device)
-    score.update(predict_batch(learner, prepared.batch), mask_targets(target, counts, learner.recipe.loss))
+    return predict_batch(learner, prepared.batch), mask_targets(target, counts, learner.recipe.loss)
 
 
 def sampled_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:

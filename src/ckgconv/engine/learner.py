@@ -24,6 +24,7 @@ from ckgconv.ops.all_reduce import all_reduce
 from ckgconv.ops.precision import exact_products
 from ckgconv.pe import pairs_within
 from ckgconv.recipe import TrainingRecipe
+from ckgconv.tasks.consistency import consistency
 from ckgconv.tasks.scaling import TargetScale
 from ckgconv.tasks.task import Task, one_process
 
@@ -57,15 +58,16 @@ class Learner:
     def captures(self) -> bool:
         """Whether steps run as CUDA graphs.
 
-        That takes one process on a GPU with Triton, float32 parameters, a model and a loss of static shapes, an
-        optimiser that can be captured, whole graphs of at most `MOST_NODES` nodes, a support that keeps every edge,
-        memory for all pairs where they must be stored, no features of graphs, and no callback that is called after
-        every step.
+        That takes one process on a GPU with Triton, float32 parameters, a model and a loss of static shapes, one draw
+        of dropout, an optimiser that can be captured, whole graphs of at most `MOST_NODES` nodes, a support that keeps
+        every edge, memory for all pairs where they must be stored, no features of graphs, and no callback that is
+        called after every step.
         """
         parameter = next(self.model.parameters())
         captures = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
         captures = captures and can_be_captured(self.optimizer) and self.recipe.sampling.kind == "none"
         captures = captures and not self.model.recipe.graph_features
+        captures = captures and self.recipe.draws == 1
         captures = captures and self.task.loss.static and not self.watched and self.largest_graph <= MOST_NODES
         return captures and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
 
@@ -136,6 +138,19 @@ class Learner:
         with self.fabric.autocast():
             prediction: Tensor = self.wrapped(Handed(batch)) if several else self._run(batch, schedule)
         return prediction
+
+    def objective(self, batch: GraphBatch | LayeredBatch, target: Tensor, schedule: InOrder = IN_ORDER) -> Tensor:
+        """What a step minimises: this process's share of the loss, of all draws, and of their consistency."""
+        recipe = self.recipe
+        draws = [self.forward(batch, schedule) for _ in range(recipe.draws)]
+        loss = self.loss(draws[0], target)
+        if recipe.draws > 1:
+            loss = torch.stack([loss, *(self.loss(draw, target) for draw in draws[1:])]).mean()
+        if recipe.consistency:
+            total = all_reduce if self.fabric.world_size > 1 else one_process
+            logits = [draw.to(loss_dtype(draw)) for draw in draws]
+            loss = loss + recipe.consistency * consistency(logits, recipe.sharpening, total)
+        return loss
 
     def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
         """This process's share of the loss of a batch."""

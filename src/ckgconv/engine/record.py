@@ -34,6 +34,14 @@ class Epoch:
     val: float  # the recipe's metric on the validation split
     lr: float
     seconds: float  # of training, without validation
+    val_loss: float | None = None  # the loss on the validation split; None: epochs are not compared by it
+
+    def to_json(self) -> dict[str, Any]:
+        """Without `val_loss` where it is not computed, as in records of earlier versions."""
+        values = dict(vars(self))
+        if self.val_loss is None:
+            del values["val_loss"]
+        return values
 
     @classmethod
     def from_json(cls, values: JsonObject) -> "Epoch":
@@ -43,6 +51,7 @@ class Epoch:
             val=values.get("val", float),
             lr=values.get("lr", float),
             seconds=values.get("seconds", float),
+            val_loss=values.get_optional("val_loss", float),
         )
 
 
@@ -54,10 +63,11 @@ class Best:
     val: float  # of this epoch alone
     test: float | None = None
     smoothed: float | None = None  # mean of the last validations, by which the epoch was chosen; None: by `val`
+    loss: float | None = None  # validation loss, or its mean, by which it was chosen (`selection`); None: not by a loss
 
     @property
     def score(self) -> float:
-        """What epochs are compared by."""
+        """The metric that epochs are compared by."""
         return self.val if self.smoothed is None else self.smoothed
 
     @classmethod
@@ -67,13 +77,15 @@ class Best:
             values.get("val", float),
             values.get_optional("test", float),
             values.get_optional("smoothed", float),
+            values.get_optional("loss", float),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Without `smoothed` where validations are not, as in records of earlier versions."""
+        """Without `smoothed` and `loss` where they chose nothing, as in records of earlier versions."""
         values = dict(vars(self))
-        if self.smoothed is None:
-            del values["smoothed"]
+        for name in ("smoothed", "loss"):
+            if values[name] is None:
+                del values[name]
         return values
 
 
@@ -139,7 +151,7 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """The object that `from_json` reads."""
         values = dict(vars(self))
-        values["epochs"] = [dict(vars(epoch)) for epoch in self.epochs]
+        values["epochs"] = [epoch.to_json() for epoch in self.epochs]
         values["best"] = None if self.best is None else self.best.to_json()
         for name in ("last", "averaged", "data"):
             part = getattr(self, name)
@@ -241,6 +253,8 @@ def read_record(folder: Path) -> Record | None:
 
 def _write_csv(path: Path, epochs: list[Epoch]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [column.name for column in fields(Epoch)])
+        known = any(epoch.val_loss is not None for epoch in epochs)
+        columns = [column.name for column in fields(Epoch) if known or column.name != "val_loss"]
+        writer = csv.DictWriter(file, columns)
         writer.writeheader()
-        writer.writerows(vars(epoch) for epoch in epochs)
+        writer.writerows(epoch.to_json() for epoch in epochs)

@@ -12,7 +12,6 @@ import time
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from statistics import fmean
 from typing import NoReturn, Unpack
 
 import torch
@@ -25,7 +24,7 @@ from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.callbacks import Callbacks, watch_steps
 from ckgconv.engine.check import check_run
 from ckgconv.engine.endings import EpochMean, Weights, judge_endings, keep_endings
-from ckgconv.engine.epoch import evaluate, first_sample, train_epoch
+from ckgconv.engine.epoch import evaluate, first_sample, loss_on, train_epoch
 from ckgconv.engine.initial import begin
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.lock import locked_run
@@ -33,11 +32,12 @@ from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.own_model import OwnModel
 from ckgconv.engine.parts import GivenParts, Parts, parts_of
-from ckgconv.engine.record import Best, Epoch, Record, new_record, write_record
+from ckgconv.engine.record import Epoch, Record, new_record, write_record
 from ckgconv.engine.resume import CheckpointBudget, restore, save_best, save_checkpoint
 from ckgconv.engine.run_data import GivenData, check_data, check_metric, training_data
 from ckgconv.engine.run_folder import check_folder, saved_record
 from ckgconv.engine.schedule import make_schedule
+from ckgconv.engine.selection import candidate, improves, reads_loss
 from ckgconv.engine.setup import make_fabric, process_rank, seed_epoch
 from ckgconv.engine.sound import all_finite
 from ckgconv.engine.step_memory import check_training_memory
@@ -50,7 +50,6 @@ from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe as recipe_of
 from ckgconv.recipes import to_json
 from ckgconv.tasks.given import task_of
-from ckgconv.tasks.metrics import better
 from ckgconv.tasks.scaling import TargetScale, fitted, unscaled
 
 LARGEST_SEED = 2**31 - 1
@@ -253,16 +252,9 @@ def _each_epoch(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbac
         watcher.epoch(epoch)
 
 
-def _candidate(run: Run) -> Best:
-    """The newest epoch as the best one, with the mean that it is judged by where validations are smoothed."""
-    epochs, width = run.record.epochs, run.recipe.training.smooth_validation
-    newest = epochs[-1]
-    return Best(newest.epoch, newest.val, smoothed=None if width == 1 else fmean(e.val for e in epochs[-width:]))
-
-
 def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) -> Epoch:
-    """Train and validate once; keep the weights, averaged where asked for, if their validation is the best so far."""
-    record = run.record
+    """Train and validate once; keep the weights, averaged where asked for, if `selection` prefers them."""
+    record, training = run.record, run.recipe.training
     seed_epoch(record.seed, number)
 
     def tick(graphs: int, loss: float) -> bool:
@@ -274,11 +266,12 @@ def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) ->
         _stop_diverged(run, number, trained["train_loss"])
     trained["seconds"] = round(trained["seconds"], 3)
     with run.learner.averaged():
-        epoch = Epoch(**trained, val=evaluate(run.learner, "val"))
+        val = evaluate(run.learner, "val")
+        epoch = Epoch(**trained, val=val, val_loss=loss_on(run.learner, "val") if reads_loss(training) else None)
         record.epochs.append(epoch)
         run.mean.add(number, run.model.state_dict())
-        found = _candidate(run)
-        if better(run.learner.task.metric, found.score, None if record.best is None else record.best.score):
+        found = candidate(record.epochs, training)
+        if improves(found, record.best, training, run.learner.task.metric):
             record.best = found
             run.best_weights = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
     run.learner.schedule.end(epoch.val)

@@ -3,7 +3,6 @@
 import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ class TensorBoard:
 
     def add(self, epoch: Epoch) -> None:
         if self.writer is not None:
-            scalars = asdict(epoch)
+            scalars = epoch.to_json()
             number = scalars.pop("epoch")
             with self._told():
                 for name, value in scalars.items():

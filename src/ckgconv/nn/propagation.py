@@ -1,10 +1,13 @@
 """Propagation: predictions first, then layers of walks, and a gate for every radius; for nodes with few labels.
 
-    z⁰   = head∘drop∘ReLU∘FC∘drop (x)                              each node by itself
+    z⁰_i = b_i head∘drop∘ReLU∘FC∘drop (x_i)                        each node by itself
     zˡ_i = 1/|supp(i)| Σ_{j ∈ supp(i)} ψˡ(P_ij) zˡ⁻¹_j,            l = 1 … L
     ŷ_i  = Σ_l σ(a · zˡ_i + c) zˡ_i
 
     ψˡ(P_ij) = |supp(i)| Σ_k softmax_k(θˡ)_k P_ij[k]
+
+b_i is 1; in training it is 0 with probability p = `node_dropout`, and else 1/(1 - p): what is left of a node without
+its own prediction is what its neighbours say (Feng et al., NeurIPS 2020).
 
 A CKGConv (Eq. 3) whose kernel is linear in the random walks, the same in every channel, with coefficients that are
 positive and sum to one: a learned average over near nodes, which cannot fit the few labels by itself. The gate reads
@@ -60,6 +63,8 @@ class Propagation(GraphModel):
         with without_autocast(batch.degree):
             hidden = F.relu(self.node_encoder(batch.node_features, batch.node_features.shape[0]))
             z: Tensor = self.predictor(dropout(hidden, self.recipe.dropout, self.training))
+            if self.recipe.node_dropout:
+                z = z * dropout(torch.ones_like(z[:, :1]), self.recipe.node_dropout, self.training)
             gated = self._gated(z)
             for psi in self.kernel(batch.pairs):
                 # A copy, not `contiguous`, which depends on whether there is more than one pair: an exported program

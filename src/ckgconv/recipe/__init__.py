@@ -195,6 +195,7 @@ class PropagationRecipe(ModelRecipe):
     kind: str = "propagation"
     layers: Depth
     dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0
+    node_dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # on whole nodes, before the first walk
 
 
 @dataclass(frozen=True)
@@ -232,6 +233,10 @@ class TrainingRecipe:
     sampling: SamplingRecipe = SamplingRecipe()  # mini-batches of one large graph
     ema_decay: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # of the averaged weights that are evaluated; 0: none
     smooth_validation: Count = 1  # the best epoch is that of the best mean of this many validations, its own the last
+    draws: Count = 1  # predictions of a step, each with a dropout of its own, whose losses are averaged
+    consistency: NotNegative = 0.0  # λ of the distance of the draws to their sharpened mean (`tasks.consistency`)
+    sharpening: Positive = 0.5  # τ of that mean
+    select: Literal["metric", "loss", "metric_then_loss"] = "metric"  # what of validation the best epoch is chosen by
     schedule: Literal["cosine", "linear", "constant", "constant_linear"] = "cosine"  # after the warm-up
     cooldown: Annotated[float, AtLeast(0), LessThan(1)] = 0.2  # constant_linear: share of the epochs that decay
     init: str = ""  # the folder of a run, or the name of a trained network, whose weights to begin with; "": none
