@@ -18,6 +18,7 @@ from torch_geometric.nn import GATv2Conv, GCNConv, SAGEConv
 
 from ckgconv.data import PackedDataset
 from ckgconv.data.packed import SPLITS
+from ckgconv.ops.dropout import dropout
 from ckgconv.recipe import Recipe
 from ckgconv.tasks.losses import LOSSES, mask_targets
 from ckgconv.tasks.metrics import Score, better
@@ -83,8 +84,8 @@ class Plain(nn.Module):
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         *hidden, last = self.layers
         for layer in hidden:
-            x = F.relu(layer(F.dropout(x, self.dropout, self.training), edge_index))
-        return last(F.dropout(x, self.dropout, self.training), edge_index)
+            x = F.relu(layer(dropout(x, self.dropout, self.training), edge_index))
+        return last(dropout(x, self.dropout, self.training), edge_index)
 
 
 class Residual(nn.Module):
@@ -100,9 +101,9 @@ class Residual(nn.Module):
         self.last = nn.Linear(width, outputs)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
-        h = F.dropout(self.first(x), self.dropout, self.training)
+        h = dropout(self.first(x), self.dropout, self.training)
         for norm, layer in zip(self.norms, self.layers, strict=False):
-            h = h + F.dropout(F.relu(layer(norm(h), edge_index)), self.dropout, self.training)
+            h = h + dropout(F.relu(layer(norm(h), edge_index)), self.dropout, self.training)
         return self.last(self.norms[-1](h))
 
 
