@@ -47,6 +47,17 @@ def test_levers_are_off_in_published_recipes(name, path):
     assert recipe(name).model.head.kind in ("pyramid", "normalised")
 
 
+# Levers for few labels, which the recipes for nodes and folds use.
+FEW_LABELS = {"training.select": "metric", "training.draws": 1, "training.consistency": 0.0}
+
+
+@pytest.mark.parametrize("path", FEW_LABELS)
+@pytest.mark.parametrize("name", TABLE)
+def test_levers_for_few_labels_are_off_in_published_recipes_and_on_their_page(name, path):
+    assert attrgetter(path)(recipe(name)) == FEW_LABELS[path]
+    assert f"`{path}" in (Path(__file__).parents[1] / "docs" / "levers.md").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", [*OFF, "model.head.kind", "training.cooldown"])
 def test_every_lever_is_on_its_page_and_tried_by_a_campaign(path):
     page = Path(__file__).parents[1] / "docs" / "levers.md"
