@@ -48,6 +48,14 @@ def test_pairs_within_are_those_of_small_distance(graphs, hops, largest_padded):
     assert torch.equal(sender, distances.sender[near])
 
 
+@pytest.mark.parametrize("hops", [1, 2])
+def test_no_pair_across_an_edge_of_weight_zero(hops):
+    edges, weight = torch.tensor([[0, 1, 1, 1, 2], [1, 0, 0, 2, 1]]), torch.tensor([1.0, 1.0, 2.0, 0.0, 0.0])
+    receiver, sender = pairs_within(pack(edges, edge_weight=weight, num_nodes=3), hops)
+    assert receiver.tolist() == [0, 0, 1, 1, 2]
+    assert sender.tolist() == [0, 1, 0, 1, 2]
+
+
 @given(edge_lists(), st.integers(0, 2**31))
 def test_resistance_equals_networkx_on_each_component(graph, seed):
     nodes, index = graph

@@ -73,6 +73,8 @@ def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
 
 def pairs_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
     """Receivers and senders of the pairs with SPD ≤ hops, sorted; never forms the n² pairs of large graphs."""
+    if hops == 1:
+        return _neighbours(graphs)
     if graphs.largest <= LARGEST_PADDED:
         return _padded_within(graphs, hops)
     edges = sparse_adjacency(graphs, torch.float32)
@@ -85,6 +87,16 @@ def pairs_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
         # Ones in place of counts of walks, which could overflow.
         reached = (reached @ step).pattern()
     return reached.row, reached.column
+
+
+def _neighbours(graphs: PackedGraphs) -> tuple[Tensor, Tensor]:
+    """The pairs with SPD ≤ 1: edges of any weight but zero, and every node with itself."""
+    key = graphs.receiver * graphs.num_nodes + graphs.sender
+    if graphs.edge_weight is not None:
+        key = key[graphs.edge_weight > 0]
+    stay = torch.arange(graphs.num_nodes, device=key.device) * (graphs.num_nodes + 1)
+    key = torch.unique(torch.cat([key, stay]))
+    return key // graphs.num_nodes, key % graphs.num_nodes
 
 
 def _padded_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
