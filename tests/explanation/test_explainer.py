@@ -1,10 +1,13 @@
 """Explanations: of one run or of the mean of several, of values or logits; wrong input is refused in a sentence."""
 
+from dataclasses import replace
+
 import pytest
 from known_runs import run_of, small_recipe
 
 from ckgconv import InputError, explain, predict_smiles
-from ckgconv.explanation import Explainer
+from ckgconv.data.descriptors import DESCRIPTORS
+from ckgconv.explanation import METHODS, Explainer
 
 
 def test_several_runs_are_explained_by_their_mean(run):
@@ -58,3 +61,18 @@ def test_runs_without_molecules_or_of_other_targets_are_refused(run):
     nodes = with_value(with_value(recipe("pattern"), "model.width=8"), "model.blocks=1")
     with pytest.raises(InputError, match="predicts each node"):
         Explainer(run_of(nodes))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_descriptors_are_a_term_of_their_own(method):
+    recipe = small_recipe(graph_features=len(DESCRIPTORS))
+    recipe = replace(recipe, data=replace(recipe.data, descriptors="rdkit"))
+    run = run_of(recipe)
+    run.model.graph_join.spread.fill_(100.0)
+    found = explain(run, "CC(=O)O", method=method)
+    assert (len(found.atoms), len(found.bonds)) == (4, 3)
+    assert found.descriptors != 0
+    assert found.total == pytest.approx(sum(found.atoms) + sum(found.bonds) + found.descriptors)
+    assert found.prediction == pytest.approx(predict_smiles(run, ["CC(=O)O"]).values[0][0], abs=1e-5)
+    assert found.total + found.baseline + found.residual == pytest.approx(found.prediction, abs=1e-5)
+    assert found.adds_up == (method in ("integrated_gradients", "shapley"))

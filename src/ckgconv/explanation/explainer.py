@@ -125,11 +125,12 @@ class Explainer:
             unit=unit_of(run, self.target),
             method=self.method,
             atoms=tuple(values[: inputs.atoms]),
-            bonds=tuple(values[inputs.atoms : inputs.units]),
+            bonds=tuple(values[inputs.atoms : inputs.atoms + inputs.bonds]),
             ends=tuple((i, j) for i, j in edges),
             baseline=found.baseline,
             prediction=found.prediction,
             residual=found.residual,
+            descriptors=values[-1] if inputs.has_descriptors else 0.0,
         )
 
 

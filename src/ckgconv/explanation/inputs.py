@@ -8,9 +8,11 @@ which it maps the mean row of the training data. So the baseline is a molecule o
 each pair the average pair; degrees of the blocks' scalers stay. Other models are cut after the embedding of atom and
 bond attributes, and their baseline is 0, an atom without attributes; what they know of the structure stays.
 
-A row belongs to what it describes: an atom, a bond, or half to either atom of a pair that is not bonded.
+A row belongs to what it describes: an atom, a bond, or half to either atom of a pair that is not bonded. Features that
+the head reads of the whole molecule, such as descriptors, are one unit more; their baseline is their training mean.
 
-Legend: k copies of the molecule, n atoms, b bonds, R rows of pairs or directed edges, D width, U = n + b units.
+Legend: k copies of the molecule, n atoms, b bonds, R rows of pairs or directed edges, D width, U = n + b units, or
+n + b + 1 with descriptors.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,6 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.hooks import RemovableHandle
 
 from ckgconv.backends import plain
 from ckgconv.checks import InputError, require
@@ -48,6 +51,10 @@ class Part:
     bond: Tensor  # [R] int64 bond; -1: none
     stored: int  # rows before the zero row, which stands for all pairs that are not stored
 
+    def hook(self, rows: Tensor) -> RemovableHandle:
+        """Let the network read the rows [·, D] of a batch."""
+        return self.module.register_forward_hook(_replacing(rows))
+
     def presence(self, units: Tensor, atoms: int) -> Tensor:
         """[k, R] presence of each row, from that of atoms and bonds [k, U]: a pair is there where both its ends are."""
         present = torch.cat([units, units[:, :atoms].mean(1, keepdim=True), torch.ones_like(units[:, :1])], dim=1)
@@ -68,6 +75,21 @@ class Part:
         return summed
 
 
+class DescriptorPart(Part):
+    """What the head reads of the whole molecule, one row: an argument of the module that joins it to pooled atoms."""
+
+    def hook(self, rows: Tensor) -> RemovableHandle:
+        return self.module.register_forward_pre_hook(lambda module, given: (given[0], rows.to(given[1].dtype)))
+
+    def presence(self, units: Tensor, atoms: int) -> Tensor:
+        """[k, 1] that of the last unit."""
+        return units[:, -1:]
+
+    def by_unit(self, values: Tensor, atoms: int, units: int) -> Tensor:
+        """[U] all to the last unit."""
+        return torch.cat([values.new_zeros(units - 1), values.sum().view(1)])
+
+
 class Inputs:
     """f of one molecule, for one output of a run's network.
 
@@ -85,12 +107,17 @@ class Inputs:
         self._batches: dict[int, GraphBatch] = {}
         network.check_all_pairs(self.molecule.batch(self.molecule.node_ptr.new_zeros(1)))
         batch = self.batch(1)
-        self.parts = self._parts(batch)
+        self.parts = [*self._parts(batch), *self._descriptors(batch)]
 
     @property
     def units(self) -> int:
         """U."""
-        return self.atoms + self.bonds
+        return self.atoms + self.bonds + int(self.has_descriptors)
+
+    @property
+    def has_descriptors(self) -> bool:
+        """Whether the head reads features of the whole molecule."""
+        return self.network.graph_join is not None
 
     @property
     def copies(self) -> int:
@@ -113,10 +140,7 @@ class Inputs:
         """f [k] at the given rows [k, R, D] of each part, in the units of the data, or as a logit."""
         copies = len(given[0])
         batch = self.batch(copies)
-        handles = [
-            part.module.register_forward_hook(_replacing(in_batch(rows, part.stored)))
-            for part, rows in zip(self.parts, given, strict=True)
-        ]
+        handles = [part.hook(in_batch(rows, part.stored)) for part, rows in zip(self.parts, given, strict=True)]
         try:
             with exact_products():
                 return self.run.learner.in_units(self.network(batch))[:, self.target]
@@ -168,6 +192,16 @@ class Inputs:
             zero = rows.new_zeros(rows.shape[1])
             parts.append(Part(module, rows, zero, ends[0], ends[1], bond[batch.edge_row], len(rows)))
         return parts
+
+    def _descriptors(self, batch: GraphBatch) -> list[Part]:
+        join = self.network.graph_join
+        if join is None or batch.graph_features is None:
+            return []
+        features = batch.graph_features.to(join.mean.dtype)
+        # An unknown feature counts as its mean.
+        rows = features.where(features == features, join.mean)
+        none = torch.full((1,), -1, device=rows.device)
+        return [DescriptorPart(join, rows, join.mean, none, none, none, 1)]
 
     @torch.no_grad()
     def _outputs(self, modules: Sequence[nn.Module], batch: GraphBatch) -> list[Tensor]:

@@ -10,7 +10,7 @@ error of the quadrature: the number of points is doubled until that is below `TO
 `MOST_POINTS` is reached. Orders of Shapley's method are drawn by a seed, each with its reverse: every order adds up,
 and the contributions themselves have a sampling error.
 
-Legend: k copies, n atoms, b bonds, U = n + b units, R rows.
+Legend: k copies, n atoms, b bonds, U units: atoms, bonds and, where the network reads any, descriptors; R rows.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ ORDERS = 16
 class Contributions:
     """Of units to f - f(baseline)."""
 
-    units: Tensor  # [U] atoms, then bonds
+    units: Tensor  # [U] atoms, bonds, descriptors
     baseline: float
     prediction: float
 
