@@ -121,14 +121,14 @@ def run(job: Job, options: argparse.Namespace) -> dict[str, Any]:
         wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         if done.returncode:
             raise SystemExit(f"{job.name} failed:\n{done.stderr[-3000:]}")
-        found = read()
+        metrics = scores(rows, read())
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {
         "set": job.set,
         "split": job.split,
         "method": job.method,
         "seed": job.seed,
-        **scores(rows, found),
+        **metrics,
         "wall_s": round(wall, 1),
         "cpu_s": round(cpu, 1),
         "commit": commit(),

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ckgconv.checks import InputError, require
+from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.data.tables import read_table, stem
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.recipe.limits import usable_name
@@ -51,6 +52,13 @@ def table_recipe(path: Path, options: TableOptions) -> Recipe:
     values = {value for name in targets for value in table.numbers(name) if value == value}
     require(len(set(targets)) == len(targets), "The same target was given twice: give each once.")
     split = options.split.value
-    data = DataRecipe(str(path.resolve()), smiles=smiles, targets=tuple(targets), split=split)  # type: ignore[arg-type]
-    chosen = molecules(data, classification=bool(values) and values <= {0.0, 1.0})
+    data = DataRecipe(
+        str(path.resolve()),
+        smiles=smiles,
+        targets=tuple(targets),
+        descriptors="rdkit",
+        split=split,  # type: ignore[arg-type]
+    )
+    classification = bool(values) and values <= {0.0, 1.0}
+    chosen = molecules(data, classification, rows=len(table.rows), read=len(DESCRIPTORS))
     return replace(chosen, name=usable_name(stem(path), "table"))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ckgconv.checks import require
-from ckgconv.cli import processes
+from ckgconv.cli import processes, terminal
 from ckgconv.cli.initial_options import FeatureOptions, InitialOptions
 from ckgconv.cli.option_groups import with_groups
 from ckgconv.cli.report_options import ReportOptions
@@ -24,6 +24,7 @@ from ckgconv.engine.run_folder import holds_record, saved_record
 from ckgconv.files import valid_json
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe, with_value
+from ckgconv.recipes.molecules import fitting, in_words
 
 
 @with_groups
@@ -63,6 +64,10 @@ def train_command(
     chosen = training.applied(initial.applied(resolve(what, table, features)))
     for setting in settings or []:
         chosen = with_value(chosen, setting)
+    if initial.init is None:
+        chosen = fitting(chosen)
+    if is_table(what) and not as_json and processes.is_first():
+        terminal.console(soft_wrap=True).print(in_words(chosen))
     # The folder of a recipe.json may be that of a run, whose record then gives the defaults of seed and precision.
     own = Path(what).parent if Path(what).suffix == ".json" else None
     record = saved_record(own) if own is not None and (resume or holds_record(own)) else None

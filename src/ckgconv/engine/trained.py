@@ -2,12 +2,13 @@
 
     ckgconv predict zinc molecules.csv        open_run("zinc")
 
-Each is the folder of a run without its checkpoints, at most 2 MB: recipe.json, best.json and best.safetensors. A new
+Each is the folder of a run without its checkpoints, at most 4 MB: recipe.json, best.json and best.safetensors. A new
 one is such a folder in `trained`, and a line here.
 """
 
 from pathlib import Path
 
+from ckgconv.recipes.pretraining import PRETRAINED
 from ckgconv.registry import Registry
 
 FOLDER = Path(__file__).parents[1] / "trained"
@@ -15,6 +16,8 @@ FOLDER = Path(__file__).parents[1] / "trained"
 OURS = {
     # Of the runs in results/zinc the one with the best validation metric: seed 0 at 9ae56c6, test MAE 0.0590.
     "zinc": FOLDER / "zinc",
+    # What runs on tables of molecules begin with: results/pretrain.
+    PRETRAINED: FOLDER / PRETRAINED,
 }
 TRAINED: Registry[Path] = Registry("trained network", "ckgconv.trained", OURS, kind=Path)
 

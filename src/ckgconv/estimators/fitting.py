@@ -21,7 +21,7 @@ from ckgconv.engine.run import LARGEST_SEED, Run, train
 from ckgconv.engine.watcher import Silence
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.recipes import with_value
-from ckgconv.recipes.molecules import molecules
+from ckgconv.recipes.molecules import fitting, molecules
 
 # Rows named in a warning.
 SHOWN = 5
@@ -133,7 +133,7 @@ def as_labels(targets: Targets, validated: torch.Tensor) -> Targets:
 def recipe_of(targets: Targets, parameters: dict[str, Any]) -> Recipe:
     """The recipe of a table of molecules, changed by the parameters that are not None, then by `settings`."""
     data = DataRecipe("molecules", targets=targets.names)
-    recipe = replace(molecules(data, classification=targets.kind == "labels"), name="estimator")
+    recipe = replace(molecules(data, targets.kind == "labels", rows=len(targets.y)), name="estimator")
     if targets.kind == "classes":
         for setting in ("training.loss=cross_entropy", "training.metric=accuracy", "training.scale_targets=false"):
             recipe = with_value(recipe, setting)
@@ -149,7 +149,7 @@ def recipe_of(targets: Targets, parameters: dict[str, Any]) -> Recipe:
     require(isinstance(settings, dict), f"settings is a {type(settings).__name__}: give {{'model.width': 32}}.")
     for path, value in settings.items():
         recipe = with_value(recipe, _assignment(path, value))
-    return recipe
+    return fitting(recipe)
 
 
 def _assignment(path: str, value: Any) -> str:

@@ -4,9 +4,21 @@ It is chosen by the time of a step on one CPU core: kernels without hidden layer
 per molecule, where kernels with two hidden layers on all pairs take more than 20.
 """
 
-from ckgconv.recipe import CKGCNRecipe, DataRecipe, HeadRecipe, KernelRecipe, Recipe, TrainingRecipe
+from dataclasses import replace
+
+from ckgconv.recipe import (
+    CKGCNRecipe,
+    DataRecipe,
+    HeadRecipe,
+    KernelRecipe,
+    ModelRecipe,
+    Recipe,
+    TrainingRecipe,
+)
 from ckgconv.recipes.paper import MOLECULE_ATOMS, MOLECULE_BONDS
 
+# Its name in `engine.trained`; long, since a folder of that name in the working directory would be taken for it.
+PRETRAINED = "zinc250k-descriptors"
 # Of a sum over about twenty atoms: the head reads values of the size of one.
 POOLED_SCALE = 0.05
 
@@ -23,6 +35,16 @@ def molecule_network(outputs: int) -> CKGCNRecipe:
         steps=8,
         support=2,
     )
+
+
+def fits_pretrained(model: ModelRecipe) -> bool:
+    """Whether a model has every weight of the pretrained network but those of the head, in the same shapes."""
+    if not isinstance(model, CKGCNRecipe):
+        return False
+    known = molecule_network(1)
+    kernel = replace(model.kernel, dropout=0.0, mlp_dropout=0.0)
+    aside = {"head": known.head, "graph_features": 0, "dropout": 0.0, "drop_path": 0.0, "kernel": kernel}
+    return replace(model, **aside, support=known.support) == known  # type: ignore[arg-type]
 
 
 def pretraining(source: str, targets: tuple[str, ...], epochs: int) -> Recipe:
