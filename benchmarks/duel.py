@@ -26,6 +26,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -73,14 +74,14 @@ class Job:
 
 
 def jobs(methods: list[str]) -> list[Job]:
-    """All runs, small sets first."""
-    return [
-        Job(name, split, method, seed)
+    """All runs, the first of every set before the second of any."""
+    found = [
+        (number, Job(name, split, method, seed))
         for name, each in SETS.items()
-        for split in each.splits
-        for seed in range(each.seeds)
+        for number, (split, seed) in enumerate(product(each.splits, range(each.seeds)))
         for method in methods
     ]
+    return [job for _, job in sorted(found, key=lambda entry: entry[0])]
 
 
 def write_tables(chosen: Set, split: str, data: Path, folder: Path) -> Rows:

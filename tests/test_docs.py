@@ -42,6 +42,8 @@ SHORTENED = {
     "ckgconv bench": f"{SMALL} training.batch_size=4 --steps 1 --device cpu",
     "ckgconv study nodes": "--seeds 0 --epochs 1 --device cpu",
     "ckgconv study oversmoothing": "--seeds 0 --epochs 2",
+    "ckgconv train examples/logp.csv --target logp --init": None,  # of a network that is larger than those of tests
+    "ckgconv pretrain": None,  # of a file that the reader has
     "ckgconv data build": None,  # parsed: it draws 26,000 graphs, or downloads
     "python examples/own_loop.py": "--epochs 1 --limit 8 --width 8 --blocks 2",
 }

@@ -8,7 +8,7 @@ import pytest
 from ckgconv import InputError, Predictor, recipe, train
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import with_value
-from ckgconv.recipes.molecules import molecules
+from ckgconv.recipes.molecules import fitting, molecules
 from ckgconv.uncertainty import Uncertainty, fit
 from ckgconv.uncertainty.fit import split_outcomes
 
@@ -23,7 +23,7 @@ def trained(folder, rows, classification, seed=0):
     chosen = replace(molecules(data, classification), name="table")
     for setting in SMALL:
         chosen = with_value(chosen, setting)
-    return train(chosen, seed, device="cpu")
+    return train(fitting(chosen), seed, device="cpu")
 
 
 def chains(count):
