@@ -8,8 +8,8 @@ from ckgconv.recipes.pretraining import PRETRAINED, fits_pretrained, molecule_ne
 from ckgconv.recipes.variant import changed
 
 # Molecules that a run trains on, over all its epochs; fewer rows are read more often.
-READ = 60_000
-FEWEST_EPOCHS, MOST_EPOCHS = 8, 40
+READ = 80_000
+FEWEST_EPOCHS, MOST_EPOCHS = 8, 20
 
 
 @dataclass(frozen=True)
