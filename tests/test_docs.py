@@ -44,6 +44,7 @@ SHORTENED = {
     "ckgconv study oversmoothing": "--seeds 0 --epochs 2",
     "ckgconv train examples/logp.csv --target logp --init": None,  # of a network that is larger than those of tests
     "ckgconv pretrain": None,  # of a file that the reader has
+    "ckgconv export": "--format onnx",
     "ckgconv data build": None,  # parsed: it draws 26,000 graphs, or downloads
     "python examples/own_loop.py": "--epochs 1 --limit 8 --width 8 --blocks 2",
 }

@@ -13,6 +13,7 @@ from ckgconv.cli.compare import compare_command
 from ckgconv.cli.data import data_commands
 from ckgconv.cli.evaluate import evaluate_command
 from ckgconv.cli.explain import explain_command
+from ckgconv.cli.export import export_command
 from ckgconv.cli.info import info
 from ckgconv.cli.predict import predict_command
 from ckgconv.cli.pretrain import pretrain_command
@@ -34,6 +35,7 @@ app.command("predict")(predict_command)
 app.command("explain")(explain_command)
 app.command("report")(report_command)
 app.command("serve")(serve_command)
+app.command("export")(export_command)
 app.command("compare")(compare_command)
 app.command("info")(info)
 app.add_typer(data_commands, name="data")

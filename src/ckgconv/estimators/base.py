@@ -16,10 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ckgconv.checks import InputError, require
-from ckgconv.data.tables import read_molecules
 from ckgconv.engine.json_object import JsonObject
 from ckgconv.engine.opened import open_network
-from ckgconv.engine.predict import featuriser_of, predict_smiles
+from ckgconv.engine.predict import predict_smiles, read_for
 from ckgconv.engine.run import Run
 from ckgconv.estimators.fitting import Targets, fitted_run, tell_invalid
 from ckgconv.estimators.inputs import feature_name, smiles_of
@@ -92,8 +91,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
     def reasons(self, X: Any) -> list[str]:
         """Why each row of X cannot be predicted; empty for the others."""
         check_is_fitted(self)
-        smiles = smiles_of(X)
-        return read_molecules(smiles, featuriser_of(self.run_), self.run_.recipe.data.most_atoms)[1]
+        return read_for([self.run_], smiles_of(X))[1]
 
     def save(self, folder: Path | str) -> None:
         """Write a run folder, which `ckgconv predict` reads too, with the parameters in estimator.json."""

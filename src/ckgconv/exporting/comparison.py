@@ -1,0 +1,57 @@
+"""An exported folder compared with its run: the script of the folder predicts molecules in a process of its own.
+
+That process cannot import ckgconv, so the comparison also shows that nothing of it is needed.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ckgconv.checks import require
+from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.run import Run
+
+# One atom, chains, rings, charges, stereo, several parts, a metal, a larger drug; and what cannot be read.
+MOLECULES = (
+    *("C", "CCO", "CC(=O)O", "c1ccccc1", "C1CC1", "CC#N", "C[N+](C)(C)C", "CC(=O)[O-]", "N[C@@H](C)C(=O)O"),
+    *("C/C=C/C", "CCO.CCN", "[Na+].[Cl-]", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CC(=O)Oc1ccccc1C(=O)O"),
+    *("O=S(=O)(c1ccc(cc1)Cl)N1CCOCC1", "CC(C)Cc1ccc(cc1)[C@@H](C)C(=O)O", "FC(F)(F)c1ccccc1Br", "C1CC"),
+)
+# Of a difference, relative to the largest prediction or 1.
+TOLERANCE = 1e-3
+# In the child process `import ckgconv` fails, and no setting of this one counts.
+CHILD = (
+    "import sys, runpy; sys.modules['ckgconv'] = None; script = sys.argv[1]; sys.argv = sys.argv[1:]; "
+    "runpy.run_path(script, run_name='__main__')"
+)
+SECONDS = 600
+
+
+def largest_difference(run: Run, folder: Path, onnx: bool, smiles: Sequence[str] = MOLECULES) -> float:
+    """Between the predictions of a run and those of its exported folder; refused where they do not agree."""
+    expected = predict_smiles(run, smiles)
+    arguments = [sys.executable, "-I", "-c", CHILD, str(folder / "predict.py"), "--json", *(["--onnx"] if onnx else [])]
+    done = subprocess.run(
+        arguments, input="\n".join(smiles), capture_output=True, text=True, timeout=SECONDS, check=False
+    )
+    last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+    name = "model.onnx" if onnx else "model.pt2"
+    require(done.returncode == 0, f"{name} in {folder} does not run ({last}): export the other format with --format.")
+    found = json.loads(done.stdout.strip().splitlines()[-1])["values"]
+    same = [(one is None) == (other is None) for one, other in zip(found, expected.values, strict=True)]
+    require(
+        all(same), f"{folder} reads {smiles[same.index(False)] if False in same else ''!r} otherwise than its run does."
+    )
+    pairs = [(one, other) for one, other in zip(found, expected.values, strict=True) if other is not None]
+    one, other = (np.array(each) for each in zip(*pairs, strict=True))
+    difference = float(np.abs(one - other).max())
+    most = TOLERANCE * max(1.0, float(np.abs(other).max()))
+    require(
+        difference <= most,
+        f"{name} in {folder} differs from its run by {difference:.3g}, more than {most:.3g}: do not use it.",
+    )
+    return difference

@@ -1,0 +1,79 @@
+"""featuriser.json: how a run reads molecules, as tables that `standalone` needs in place of this package."""
+
+from typing import Any
+
+from ckgconv.data import molecules
+from ckgconv.engine.predict import featuriser_of
+from ckgconv.engine.run import Run
+from ckgconv.exporting.network import Inputs
+from ckgconv.tasks.losses import LOSSES
+
+FORMAT = 1
+
+
+def featuriser_tables(run: Run) -> dict[str, Any]:
+    """Vocabularies, coordinates, support, inputs and outputs of a run."""
+    recipe, kind = run.recipe, featuriser_of(run)
+    atoms, bonds = _zinc(recipe.model.node.sizes[0]) if kind == "zinc" else _molecule()
+    support = recipe.model.support
+    return {
+        "format": FORMAT,
+        "featuriser": kind,
+        "kekulise": kind == "zinc",
+        "most_atoms": recipe.data.most_atoms,
+        "atoms": atoms,
+        "bonds": bonds,
+        "coordinates": {
+            "name": recipe.model.encoding,
+            "steps": recipe.model.steps,
+            "support": "global" if support == "sparse_global" else support,
+        },
+        "inputs": list(Inputs._fields),
+        "outputs": outputs(run),
+        "scale": {"mean": run.learner.scale.mean.tolist(), "spread": run.learner.scale.spread.tolist()},
+    }
+
+
+def outputs(run: Run) -> list[dict[str, str]]:
+    """Name and meaning of each column of the predictions; the scale of the targets is already part of the program."""
+    names, count, kind = run.recipe.data.targets, run.model.outputs, LOSSES[run.recipe.training.loss].targets
+    meaning = {"values": "value", "labels": "probability of 1", "classes": "probability of the class"}[kind]
+    if kind == "classes":
+        first = names[0] if names else "class"
+        numbers = ["1"] if count == 1 else [str(number) for number in range(count)]
+        return [{"name": f"{first}_{number}", "meaning": meaning} for number in numbers]
+    known = names if len(names) == count else [f"output{number}" for number in range(count)]
+    return [{"name": name, "meaning": meaning} for name in known]
+
+
+def _column(name: str, values: Any, first: int = 0, unknown: bool = True) -> dict[str, Any]:
+    """A column of attributes: the place of a value in `values`, counted from `first`."""
+    return {"name": name, "values": list(values), "first": first, "unknown": unknown}
+
+
+def _molecule() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The columns of `data.molecules`, in its order."""
+    atoms = [
+        _column("atomic_number", range(1, 119)),
+        _column("chirality", molecules.CHIRALITY),
+        _column("degree", range(11)),
+        _column("charge", range(-5, 6)),
+        _column("hydrogens", range(9)),
+        _column("radical_electrons", range(5)),
+        _column("hybridisation", molecules.HYBRIDISATION),
+        _column("aromatic", (False, True)),
+        _column("in_ring", (False, True)),
+    ]
+    bonds = [
+        _column("type", molecules.BOND_TYPES),
+        _column("stereo", molecules.BOND_STEREO[:-1]),
+        _column("conjugated", (False, True)),
+    ]
+    return atoms, bonds
+
+
+def _zinc(types: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """One column each; the first `types` of ZINC's atom types are those that the network embeds."""
+    names = sorted(molecules.ZINC_BONDS, key=lambda name: molecules.ZINC_BONDS[name])
+    atoms = [_column("zinc_type", molecules.ZINC_ATOMS[:types], unknown=False)]
+    return atoms, [_column("type", names, first=molecules.ZINC_BONDS[names[0]], unknown=False)]

@@ -1,0 +1,88 @@
+"""The folder of an exported network.
+
+model.pt2, model.onnx    the network, by `torch.export` and as ONNX
+featuriser.json          vocabularies, coordinates, support, scale and outputs
+predict.py               from SMILES to predictions, with rdkit, numpy and one of torch and onnxruntime
+README.md                what it is, how to use it, and how far it differs from its run
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from ckgconv.checks import check_choice, require
+from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.run import Run
+from ckgconv.exporting import standalone
+from ckgconv.exporting.comparison import MOLECULES, largest_difference
+from ckgconv.exporting.featuriser import featuriser_tables, outputs
+from ckgconv.exporting.formats import exported_program, write_onnx, write_torch
+from ckgconv.files import valid_json, write_text
+
+Format = Literal["torch", "onnx", "both"]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written, and how it compares with the run on molecules."""
+
+    folder: Path
+    molecules: int
+    torch: float | None  # largest difference of model.pt2; None where it was not asked for
+    onnx: float | None
+
+
+def export_run(run: Run, folder: Path, format: Format = "both") -> Exported:
+    """Write the folder of a run's network, and compare it with the run in a process without this package."""
+    check_choice("format", format, get_args(Format))
+    require(
+        not folder.exists() or (folder.is_dir() and not any(folder.iterdir())),
+        f"{folder} is not empty: choose another.",
+    )
+    tables = featuriser_tables(run)
+    program = exported_program(run)
+    write_text(folder / "featuriser.json", valid_json(tables, indent=1))
+    write_text(folder / "predict.py", Path(standalone.__file__).read_text(encoding="utf-8"))
+    differences: dict[str, float] = {}
+    if format in ("torch", "both"):
+        write_torch(program, folder / "model.pt2")
+        differences["torch"] = largest_difference(run, folder, onnx=False)
+    if format in ("onnx", "both"):
+        write_onnx(program, folder / "model.onnx")
+        differences["onnx"] = largest_difference(run, folder, onnx=True)
+    count = sum(each is not None for each in predict_smiles(run, MOLECULES).values)
+    done = Exported(folder, count, differences.get("torch"), differences.get("onnx"))
+    write_text(folder / "README.md", readme(run, done))
+    return done
+
+
+def readme(run: Run, done: Exported) -> str:
+    """README.md of an exported folder."""
+    columns = "\n".join(f"| {each['name']} | {each['meaning']} |" for each in outputs(run))
+    rows = []
+    if done.torch is not None:
+        rows.append(f"| `model.pt2` | `pip install torch numpy rdkit` | `python predict.py CCO` | {done.torch:.2e} |")
+    if done.onnx is not None:
+        use = "`python predict.py --onnx CCO`"
+        rows.append(f"| `model.onnx` | `pip install onnxruntime numpy rdkit` | {use} | {done.onnx:.2e} |")
+    formats = "\n".join(rows)
+    return f"""# {run.recipe.name}, exported
+
+A network of molecules that ckgconv trained (recipe {run.recipe.name!r}, seed {run.record.seed}, commit
+{run.record.commit or "unknown"}). ckgconv is not needed to run it.
+
+| file | needs | use | largest difference from the run |
+|---|---|---|---|
+{formats}
+
+The difference is over {done.molecules} molecules, predicted by `predict.py` in a process that could not import ckgconv.
+
+`predict.py` reads SMILES as arguments or from standard input, one per line; `--json` prints predictions, and reasons
+where a molecule cannot be read. In Python: `from predict import predict; predict(["CCO"])`. `featuriser.json` has the
+vocabularies of atoms and bonds, the steps of the random walks, the support, the scale of the targets, which is already
+part of the network, and the inputs and outputs in order.
+
+| output | meaning |
+|---|---|
+{columns}
+"""

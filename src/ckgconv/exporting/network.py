@@ -1,0 +1,114 @@
+"""A trained network as a function of plain tensors: what is exported.
+
+    x [N, F], node_encoding [N, K], degree [N], node_graph [N], node_ptr [G + 1]      atoms
+    receiver, sender [P], coordinates [P, C], support_size [N]                         pairs, sorted by receiver
+    edge_row [E], edge_attr [E, Fe]                                                    bonds: their rows among the pairs
+
+→ [G, T] values in the units of the data, or probabilities of labels or classes. The sparse form of the global support
+is exported as the dense one, which computes the same.
+
+Legend: G molecules, N atoms, P pairs, E bonds in both directions, T outputs.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ckgconv.checks import InputError, require
+from ckgconv.engine.run import Run
+from ckgconv.graphs import GraphBatch, Pairs
+from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.models import build_model
+from ckgconv.tasks.losses import LOSSES
+from ckgconv.tasks.scaling import TargetScale
+
+
+class Inputs(NamedTuple):
+    """Arguments of an exported network, in order; the first dimension of each is free."""
+
+    x: Tensor
+    node_encoding: Tensor
+    degree: Tensor
+    node_graph: Tensor
+    node_ptr: Tensor
+    receiver: Tensor
+    sender: Tensor
+    coordinates: Tensor
+    support_size: Tensor
+    edge_row: Tensor
+    edge_attr: Tensor
+
+
+class ExportedNetwork(nn.Module):
+    """Model, scale of the targets, and what users see of a prediction, in one function of tensors."""
+
+    def __init__(self, model: GraphModel, scale: TargetScale, loss: str) -> None:
+        super().__init__()
+        self.model = model
+        self.loss = LOSSES[loss]
+        self.register_buffer("mean", scale.mean)
+        self.register_buffer("spread", scale.spread)
+
+    def forward(
+        self,
+        x: Tensor,
+        node_encoding: Tensor,
+        degree: Tensor,
+        node_graph: Tensor,
+        node_ptr: Tensor,
+        receiver: Tensor,
+        sender: Tensor,
+        *rest: Tensor,
+    ) -> Tensor:
+        coordinates, support_size, edge_row, edge_attr = rest
+        rowptr = torch.cat([node_ptr[:1], support_size.long().cumsum(0)])
+        pairs = Pairs(rowptr, receiver, sender, coordinates, support_size, node_graph, row_weight=None)
+        batch = GraphBatch(x, node_encoding, degree, node_ptr, pairs, edge_row, edge_attr, position=None)
+        scale = TargetScale(self.get_buffer("mean"), self.get_buffer("spread"))
+        return self.loss.outcome(scale.restore(self.model(batch)))[0]
+
+
+def exported_network(run: Run) -> ExportedNetwork:
+    """The network of a run on the CPU in float32, in evaluation mode; refused where the inputs above do not suffice."""
+    recipe = run.recipe.model
+    require(
+        not run.recipe.given or "model" not in run.recipe.given, f"{run.folder} has a model given in Python: {PLAIN}"
+    )
+    require(
+        recipe.encoding == "rrwp",
+        f"{run.folder} has the encoding {recipe.encoding!r}, and export writes 'rrwp' alone: {PLAIN}",
+    )
+    require(recipe.head.pooling != "none", f"{run.folder} predicts nodes, not molecules: {PLAIN}")
+    require(not recipe.position_channels, f"{run.folder} reads positions, which molecules do not have: {PLAIN}")
+    dense = replace(recipe, support="global") if recipe.support == "sparse_global" else recipe
+    try:
+        model = build_model(dense)
+        model.load_state_dict(run.model.state_dict())
+    except RuntimeError as error:
+        raise InputError(f"The weights of {run.folder} do not fit a plain model ({error}): {PLAIN}") from error
+    scale = TargetScale(run.learner.scale.mean.float().cpu(), run.learner.scale.spread.float().cpu())
+    return ExportedNetwork(model.float().eval(), scale, run.recipe.training.loss).eval()
+
+
+PLAIN = "export its model in Python with ckgconv.nn.export.export_model."
+
+
+def inputs_of(batch: GraphBatch) -> Inputs:
+    """The arguments for a prepared batch."""
+    pairs = batch.pairs
+    assert batch.edge_features is not None
+    return Inputs(
+        batch.node_features,
+        batch.node_encoding,
+        batch.degree,
+        pairs.node_graph,
+        batch.node_ptr,
+        pairs.receiver,
+        pairs.sender,
+        pairs.coordinates,
+        pairs.support_size,
+        batch.edge_row,
+        batch.edge_features,
+    )

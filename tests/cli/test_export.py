@@ -1,0 +1,42 @@
+from pathlib import Path
+
+import pytest
+from molecules_for_tests import LENGTHS, SMILES, TINY
+
+from ckgconv import CKGCNRegressor
+from ckgconv.exporting import folder
+from ckgconv.exporting.folder import Exported
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What `export_run`, which has tests of its own, was asked for."""
+    calls = []
+
+    def export_run(run, place, format):
+        calls.append((run.recipe.name, place, format))
+        return Exported(place, 17, 1e-6, None if format == "torch" else 2e-6)
+
+    monkeypatch.setattr(folder, "export_run", export_run)
+    return calls
+
+
+def test_export(ckgconv, asked):
+    CKGCNRegressor(**{**TINY, "epochs": 1}).fit(SMILES, LENGTHS).save("run")
+    code, out, error = ckgconv("export", "run", "-o", "exported", "--format", "torch")
+    assert code == 0, error
+    assert (
+        "exported/model.pt2: largest difference from the run 1.00e-06, over 17 molecules, in a process without" in out
+    )
+    assert "model.onnx" not in out
+    code, out, _ = ckgconv("export", "run", "-o", "exported", "--json")
+    assert '"onnx": 2e-06' in out
+    assert asked == [("estimator", Path("exported"), "torch"), ("estimator", Path("exported"), "both")]
+
+
+def test_what_cannot_be_exported_is_refused(ckgconv):
+    code, _, error = ckgconv("export", "nothing", "-o", "exported")
+    assert code == 2
+    assert "nothing is not a folder" in error
+    assert ckgconv("export", "zinc")[0] == 2
+    assert ckgconv("export", "zinc", "-o", "exported", "--format", "tflite")[0] == 2

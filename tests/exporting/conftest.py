@@ -1,0 +1,36 @@
+"""Fixtures: small runs in memory, and one of them exported in both formats, once for all tests."""
+
+import pytest
+from molecules_for_tests import ENDS, LENGTHS, SMILES, TINY
+
+from ckgconv import CKGCNClassifier, CKGCNRegressor
+from ckgconv.exporting.folder import export_run
+
+
+def trained(**settings):
+    return CKGCNRegressor(**{**TINY, "epochs": 1, "settings": {"model.steps": 3, **settings}}).fit(SMILES, LENGTHS).run_
+
+
+@pytest.fixture(scope="session")
+def hops():
+    """A regression with a support of two hops."""
+    return trained(**{"model.support": 2})
+
+
+@pytest.fixture(scope="session")
+def runs(hops):
+    """By what they are."""
+    classes = [each[-1] for each in SMILES]
+    return {
+        "hops": hops,
+        "global": trained(),
+        "sparse": trained(**{"model.support": "sparse_global"}),
+        "labels": CKGCNClassifier(**TINY).fit(SMILES, ENDS).run_,
+        "classes": CKGCNClassifier(**TINY).fit(SMILES, classes).run_,
+    }
+
+
+@pytest.fixture(scope="session")
+def exported(hops, tmp_path_factory):
+    """What `export_run` returned."""
+    return export_run(hops, tmp_path_factory.mktemp("exported") / "hops")

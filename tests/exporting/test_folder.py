@@ -1,0 +1,59 @@
+"""An exported folder, used as its README says, in processes that cannot import ckgconv."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from molecules_for_tests import SMILES
+
+from ckgconv import InputError, predict_smiles
+from ckgconv.exporting.comparison import CHILD, MOLECULES, largest_difference
+from ckgconv.exporting.folder import export_run
+
+
+def test_both_formats_agree_with_the_run(exported):
+    assert exported.torch < 1e-4
+    assert exported.onnx < 1e-4
+    assert exported.molecules == len(MOLECULES) - 1
+    names = {each.name for each in exported.folder.iterdir()}
+    assert names == {"model.pt2", "model.onnx", "featuriser.json", "predict.py", "README.md"}
+    text = (exported.folder / "README.md").read_text()
+    assert f"{exported.torch:.2e}" in text
+    assert "| y | value |" in text
+
+
+def test_the_script_predicts_one_molecule_and_many(exported, hops):
+    arguments = [sys.executable, "-I", "-c", CHILD, str(exported.folder / "predict.py"), "--onnx"]
+    done = subprocess.run([*arguments, "CCO", "C1CC"], capture_output=True, text=True, check=True)
+    ethanol, broken = (line.split("\t") for line in done.stdout.splitlines())
+    ((expected,),) = predict_smiles(hops, "CCO").values
+    assert float(ethanol[1]) == pytest.approx(expected, rel=1e-4)
+    assert broken == ["C1CC", "'C1CC' is not a valid SMILES."]
+    many = SMILES * 3
+    done = subprocess.run([*arguments, "--json"], input="\n".join(many), capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)["values"]
+    assert np.allclose(found, predict_smiles(hops, many).values, rtol=1e-4)
+
+
+def test_a_folder_of_another_network_is_found_out(exported, runs):
+    with pytest.raises(InputError, match="differs from its run by"):
+        largest_difference(runs["labels"], exported.folder, onnx=True, smiles=("CCO", "c1ccccc1"))
+
+
+def test_a_damaged_network_is_found_out(exported, hops, tmp_path):
+    for name in ("predict.py", "featuriser.json"):
+        (tmp_path / name).write_bytes((exported.folder / name).read_bytes())
+    (tmp_path / "model.onnx").write_bytes(b"nothing")
+    with pytest.raises(InputError, match="does not run"):
+        largest_difference(hops, tmp_path, onnx=True, smiles=("CCO",))
+
+
+def test_wrong_arguments_are_refused(hops, tmp_path):
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(InputError, match="is not empty"):
+        export_run(hops, tmp_path)
+    with pytest.raises(InputError, match="format is 'tflite'"):
+        export_run(hops, tmp_path / "new", "tflite")
+    assert not (tmp_path / "new").exists()
