@@ -81,6 +81,10 @@ def exported_network(run: Run) -> ExportedNetwork:
         f"{run.folder} has the encoding {recipe.encoding!r}, and export writes 'rrwp' alone: {PLAIN}",
     )
     require(recipe.head.pooling != "none", f"{run.folder} predicts nodes, not molecules: {PLAIN}")
+    require(
+        not getattr(recipe, "graph_features", 0),
+        f"{run.folder} reads features of each molecule, which export does not compute: train it without, or {PLAIN}",
+    )
     require(not recipe.position_channels, f"{run.folder} reads positions, which molecules do not have: {PLAIN}")
     dense = replace(recipe, support="global") if recipe.support == "sparse_global" else recipe
     try:
