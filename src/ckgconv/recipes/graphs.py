@@ -12,7 +12,8 @@ from ckgconv.recipes.variant import changed
 def mutag() -> Recipe:
     """MUTAG, 188 molecules that are mutagenic or not, for `--folds 10`.
 
-    One of the two best of six settings by the mean validation accuracy over ten folds.
+    One of the two best of six settings by the mean validation accuracy over ten folds. On 18 validation graphs up to
+    49 of 60 epochs have the same best accuracy; the one of least validation loss is kept.
     """
     recipe = changed(
         zinc(),
@@ -26,7 +27,9 @@ def mutag() -> Recipe:
         steps=8,
     )
     training = TrainingRecipe("cross_entropy", "accuracy", epochs=60, warmup_epochs=5, batch_size=32)
-    training = replace(training, learning_rate=3e-3, min_learning_rate=3e-4, weight_decay=1e-4)
+    training = replace(
+        training, learning_rate=3e-3, min_learning_rate=3e-4, weight_decay=1e-4, select="metric_then_loss"
+    )
     return replace(recipe, name="mutag", data=DataRecipe("mutag"), training=training, paper_test=())
 
 
