@@ -24,8 +24,8 @@ def test_a_molecule_a_kernel_and_a_table(ckgconv, run):
     assert "The contributions add up" in out
     assert "bond C1-O2" in out
     assert "y&lt;b&gt;" in Path("a.svg").read_text()
-    found = json.loads(ckgconv("explain", run, run, "CC=O", "--method", "gradient", "--json")[1])
-    assert (found["members"], found["adds_up"], len(found["atoms"])) == (2, False, 3)
+    found = json.loads(ckgconv("explain", run, "CC=O", "--method", "gradient", "--json")[1])
+    assert (found["members"], found["adds_up"], len(found["atoms"])) == (1, False, 3)
     assert ckgconv("explain", run, "CC=O", "--kernel", "1", "--channel", "0", "1")[0] == 0
     ElementTree.parse("kernel.svg")
     code, out, err = ckgconv("explain", run, "m.csv", "--limit", "3", "-o", "folder", "--fragments", "groups")
@@ -38,7 +38,7 @@ def test_a_molecule_a_kernel_and_a_table(ckgconv, run):
         (["CC", "--method", "x"], "--method"),
         (["CC", "--target", "x"], "no target"),
         (["CC", "-o", "a.png"], "no .svg"),
-        (["CC", "--limit", "1"], "belong to a CSV"),
+        (["CC", "--limit", "1"], "belong to a table"),
         (["m.csv", "--kernel", "1"], "one molecule"),
         (["m.csv", "--limit", "0"], "at least 1"),
     ):

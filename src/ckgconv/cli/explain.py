@@ -10,7 +10,8 @@ from rich.table import Table as RichTable
 
 from ckgconv.checks import check_choice, require
 from ckgconv.cli import processes, terminal
-from ckgconv.data.tables import read_table
+from ckgconv.data.tables import is_table, read_table
+from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.trained import TRAINED
 from ckgconv.explanation.drawing import draw
@@ -29,16 +30,17 @@ def explain_command(
         list[Path],
         typer.Argument(metavar="RUN...", help=f"Folder of a run, or one of {', '.join(TRAINED)}; several: their mean."),
     ],
-    what: Annotated[str, typer.Argument(metavar="MOLECULE", help="A SMILES, or a CSV of molecules.")],
+    what: Annotated[str, typer.Argument(metavar="MOLECULE", help="A SMILES, or a table of molecules.")],
     target: Annotated[str, typer.Option(help="Name or number of the target.")] = "0",
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = METHODS[0],
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Drawing of a molecule, .svg; folder of the tables of a CSV.")
+        Path | None,
+        typer.Option("-o", "--out", help="Drawing of a molecule, .svg; folder of what is written of a table."),
     ] = None,
-    smiles: Annotated[str | None, typer.Option(help="CSV: column of the SMILES, by default as in training.")] = None,
-    limit: Annotated[int | None, typer.Option(help="CSV: explain only so many molecules, the first ones.")] = None,
-    fragments: Annotated[str, typer.Option(help=f"CSV: kind of substructures, {', '.join(KINDS)}.")] = KINDS[0],
-    least: Annotated[int, typer.Option(help="CSV: leave out substructures that occur less often.")] = 1,
+    smiles: Annotated[str | None, typer.Option(help="Table: column of the SMILES, by default as in training.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Table: explain only so many molecules, the first ones.")] = None,
+    fragments: Annotated[str, typer.Option(help=f"Table: kind of substructures, {', '.join(KINDS)}.")] = KINDS[0],
+    least: Annotated[int, typer.Option(help="Table: leave out substructures that occur less often.")] = 1,
     kernel: Annotated[
         int | None, typer.Option(help="Draw the kernel ψ around this atom instead, numbered from 0.")
     ] = None,
@@ -51,12 +53,14 @@ def explain_command(
     check_choice("--method", method, METHODS)
     check_choice("--fragments", fragments, KINDS)
     require(limit is None or limit > 0, f"--limit is {limit}: give at least 1.")
-    explainer = Explainer([open_network(folder, device) for folder in folders], target, method)  # type: ignore[arg-type]
-    if Path(what).suffix.lower() == ".csv":
-        require(kernel is None, "--kernel draws one molecule: give a SMILES in place of the CSV.")
+    explainer = Explainer([open_network(folder, device) for folder in all_members(folders)], target, method)  # type: ignore[arg-type]
+    if is_table(what):
+        require(kernel is None, "--kernel draws one molecule: give a SMILES in place of the table.")
         _explain_table(explainer, Path(what), smiles, limit, (fragments, least), out, as_json)
         return
-    require(smiles is None and limit is None, "--smiles and --limit belong to a CSV: leave them out with one molecule.")
+    require(
+        smiles is None and limit is None, "--smiles and --limit belong to a table: leave them out with one molecule."
+    )
     out = Path("kernel.svg") if kernel is not None and out is None else out
     place = None if out is None else _drawing(out)
     if kernel is not None and place is not None:

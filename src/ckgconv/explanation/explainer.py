@@ -20,6 +20,7 @@ import torch
 from ckgconv.checks import InputError, check_choice, require
 from ckgconv.data.molecules import read_smiles
 from ckgconv.data.tables import pack_molecules
+from ckgconv.engine.members import member_folders
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.predict import featuriser_of
 from ckgconv.engine.run import Run
@@ -83,7 +84,7 @@ class Explainer:
     """Explains one output of one or several runs, molecule by molecule.
 
     Args:
-        runs: a run, its folder, the name of a trained network, or several of them.
+        runs: a run, its folder or that of an ensemble, the name of a trained network, or several of them.
         target: number or name of the output.
         method: see `methods`.
     """
@@ -91,7 +92,7 @@ class Explainer:
     def __init__(self, runs: Runs, target: int | str = 0, method: Method = "integrated_gradients") -> None:
         given = runs if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
         require(len(given) > 0, "No run was given: give a run to explain.")
-        self.runs = [each if isinstance(each, Run) else open_network(each) for each in given]
+        self.runs = [run for each in given for run in _opened(each)]
         check_choice("method", method, METHODS)
         self.target, self.method = output_of(self.runs[0], target), method
         for run in self.runs[1:]:
@@ -137,6 +138,10 @@ class Explainer:
 def explain(runs: Runs, smiles: str, target: int | str = 0, method: Method = "integrated_gradients") -> Explanation:
     """What each atom and bond of a molecule contributes to a prediction; for many molecules build an `Explainer`."""
     return Explainer(runs, target, method)(smiles)
+
+
+def _opened(what: Run | Path | str) -> list[Run]:
+    return [what] if isinstance(what, Run) else [open_network(folder) for folder in member_folders(what)]
 
 
 def mean_of(members: Sequence[Explanation]) -> Explanation:
