@@ -8,6 +8,8 @@ from known_runs import run_of, small_recipe
 from ckgconv import InputError, explain, predict_smiles
 from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.explanation import METHODS, Explainer
+from ckgconv.explanation.explainer import kind_of_output, output_names
+from ckgconv.recipe import HeadRecipe
 
 
 def test_several_runs_are_explained_by_their_mean(run):
@@ -76,3 +78,13 @@ def test_descriptors_are_a_term_of_their_own(method):
     assert found.prediction == pytest.approx(predict_smiles(run, ["CC(=O)O"]).values[0][0], abs=1e-5)
     assert found.total + found.baseline + found.residual == pytest.approx(found.prediction, abs=1e-5)
     assert found.adds_up == (method in ("integrated_gradients", "shapley"))
+
+
+def test_classes_have_names_and_logits():
+    recipe = small_recipe(head=HeadRecipe("pyramid", "mean", layers=2, outputs=3))
+    training = replace(recipe.training, loss="cross_entropy", metric="accuracy", scale_targets=False)
+    run = run_of(replace(recipe, training=training))
+    found = explain(run, "CC", "2")
+    assert (found.target, found.unit) == ("output 2", "logit of output 2")
+    assert output_names(run) == ["output 0", "output 1", "output 2"]
+    assert kind_of_output(run, 1) == "classes"

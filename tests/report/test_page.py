@@ -89,3 +89,12 @@ def test_a_run_in_memory_needs_a_path(run):
         write_report(replace(run, folder=None))
     with pytest.raises(InputError, match="No run"):
         write_report([])
+
+
+def test_what_training_counted_of_the_rows_is_shown(run, tmp_path):
+    (tmp_path / "rows.json").write_text('{"rows": 42, "leak": 3, "stereo": 0, "x": "y"}')
+    text = write_report(replace(run, folder=tmp_path)).read_text()
+    assert re.search(r"molecules in several splits</td><td>3<", text)
+    assert "defined stereochemistry" not in text
+    (tmp_path / "rows.json").write_text("[broken")
+    assert "several splits" not in write_report(replace(run, folder=tmp_path)).read_text()

@@ -122,7 +122,7 @@ class Explainer:
         edges = inputs.molecule.edge_index[:, ::2].T.tolist()
         return Explanation(
             smiles=smiles,
-            target=name_of_output(run, self.target),
+            target=output_names(run)[self.target],
             unit=unit_of(run, self.target),
             method=self.method,
             atoms=tuple(values[: inputs.atoms]),
@@ -165,25 +165,39 @@ def mean_of(members: Sequence[Explanation]) -> Explanation:
 
 def output_of(run: Run, target: int | str) -> int:
     """The number of an output, from its number or name."""
-    names, outputs = run.recipe.data.targets, run.model.outputs
+    names, outputs = output_names(run), run.model.outputs
     if isinstance(target, str) and target in names:
         return names.index(target)
     if isinstance(target, str) and target.isdecimal():
         target = int(target)
     if isinstance(target, str):
-        hint = nearest(target, list(names)) if names else f"give a number from 0 to {outputs - 1}."
+        hint = nearest(target, names) if run.recipe.data.targets else f"give a number from 0 to {outputs - 1}."
         raise InputError(f"The run has no target {target!r}: {hint}")
     require(0 <= target < outputs, f"The target is number {target}: give one from 0 to {outputs - 1}.")
     return target
 
 
-def name_of_output(run: Run, target: int) -> str:
-    """The column of the table, or "output N"."""
-    names = run.recipe.data.targets
-    return names[target] if target < len(names) else f"output {target}"
+def output_names(run: Run) -> list[str]:
+    """The columns of the table, one name for each class of those that have classes; or "output N"."""
+    data, outputs = run.recipe.data, run.model.outputs
+    classes = getattr(data, "classes", ()) or ((),) * len(data.targets)
+    pairs = zip(data.targets, classes, strict=False)
+    named = [each for name, own in pairs for each in ([f"{name} = {one}" for one in own] or [name])]
+    return named if len(named) == outputs else [f"output {number}" for number in range(outputs)]
+
+
+def kind_of_output(run: Run, target: int) -> str:
+    """Whether an output is a value, a label or a class; of columns of several kinds, a class is a label of its own."""
+    loss = run.learner.task.loss
+    for column in getattr(loss, "columns", ()):
+        if column.start <= target < column.start + column.outputs:
+            return "values" if column.targets == "values" else "labels"
+    return loss.targets
 
 
 def unit_of(run: Run, target: int) -> str:
     """What contributions are measured in."""
-    name = name_of_output(run, target)
-    return name if run.learner.task.loss.targets == "values" else f"log-odds of {name}"
+    name, kind = output_names(run)[target], kind_of_output(run, target)
+    if kind == "values":
+        return name
+    return f"logit of {name}" if kind == "classes" and run.model.outputs > 1 else f"log-odds of {name}"

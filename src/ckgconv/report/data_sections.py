@@ -14,6 +14,16 @@ from ckgconv.report.source import Source, Values, repeated
 
 MOST_TARGETS = 6
 MOST_ROWS = 20
+# What rows.json counts, where it is not 0.
+FLAGS = {
+    "conflict": "of these, with another target",
+    "leak": "molecules in several splits",
+    "fragments": "several fragments (salts, mixtures)",
+    "isotopes": "isotopes",
+    "charged": "a net charge",
+    "stereo": "defined stereochemistry",
+    "undefined_stereo": "undefined stereochemistry",
+}
 SIMILARITIES = ((0.0, 0.3), (0.3, 0.5), (0.5, 0.7), (0.7, 1.0))
 
 
@@ -36,6 +46,7 @@ def _rows(source: Source) -> Html:
         ("valid, without a known target or in no split", f"{rows.unused:,}"),
         ("molecules that occur in an earlier row too", f"{again:,}"),
     ]
+    lines += [(words, f"{rows.counts[flag]:,}") for flag, words in FLAGS.items() if rows.counts.get(flag)]
     sizes = source.data.node_ptr.diff().cpu().numpy()
     lines.append(("atoms per molecule, median and largest", f"{np.median(sizes):.0f}, {sizes.max()}"))
     return element("div", element("p", element("code", rows.path.name)), table(("", ""), lines))
@@ -43,11 +54,11 @@ def _rows(source: Source) -> Html:
 
 def _targets(source: Source) -> Html:
     """A histogram of each target, by split; counts of classes and labels."""
-    if source.kind == "values":
+    if source.kind in ("values", "mixed"):
         found = [
             figure(histograms(parts, name), f"Distribution of {name} in each split.")
             for output, name in enumerate(source.names[:MOST_TARGETS])
-            if (parts := known_targets(source, output))
+            if source.kind_of(output) == "values" and (parts := known_targets(source, output))
         ]
         return joined(found)
     rows = []
@@ -56,7 +67,7 @@ def _targets(source: Source) -> Html:
             known = each.target[each.known(output), output]
             counts = Counter(known.astype(int).tolist())
             listed = ", ".join(f"{value}: {count:,}" for value, count in sorted(counts.items())[:MOST_ROWS])
-            label = source.names[output] if source.kind == "labels" else ", ".join(source.run.recipe.data.targets)
+            label = source.names[output] if source.kind == "labels" else source.targets
             rows.append((name, label, listed, f"{len(each.target) - len(known):,}"))
     return table(("split", "target", "rows of each class", "unknown"), rows, numbers=False)
 
@@ -143,7 +154,7 @@ def _errors_by_similarity(source: Source, split: str, near: Values) -> Html:
         own = (near >= low) & ((near < high) | (high == 1.0)) & (wrong >= 0)
         rows.append((f"{low:g} to {high:g}", int(own.sum()), shown(float(wrong[own].mean()) if own.any() else None)))
     word = "mean absolute error" if source.kind == "values" else "mean 1 − P(truth)"
-    if source.kind == "values" and len(source.names) > 1:
+    if source.kind in ("values", "mixed") and len(source.names) > 1:
         word = "mean of the largest error over targets, in their s.d."
     says = element("p", f"The error in {split} by similarity to training molecules:")
     return element("div", says, table(("similarity", "molecules", word), rows))

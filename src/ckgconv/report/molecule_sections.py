@@ -59,7 +59,7 @@ def _says(source: Source, predicted: Predicted, row: int) -> str:
         found = int(most_probable(predicted.values[row : row + 1])[0])
         return f"true {names[int(predicted.target[row, 0])]}, predicted {names[found]}"
     difference = np.nan_to_num(np.abs(predicted.values[row] - predicted.target[row]), nan=-1.0)
-    if source.kind == "values" and len(source.names) > 1:
+    if source.kind in ("values", "mixed") and len(source.names) > 1:
         spread = np.nanstd(predicted.target, axis=0)
         difference = difference / np.where(spread > 0, spread, 1.0)
     output = int(difference.argmax())

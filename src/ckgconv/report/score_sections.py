@@ -1,5 +1,7 @@
 """Sections of a report about the network: curves, scores with their figures, intervals and calibration."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -51,12 +53,12 @@ def scores_section(source: Source) -> Html:
     parts = []
     outputs = outputs_of(source.kind, source.names)
     for output in outputs:
-        found = by_split(source.kind, source.splits, output)
+        found = by_split(source.kind_of(output), source.splits, output)
         if not found:
             continue
         header = ["split", *(word(each) for each in next(iter(found.values())))]
         rows = [[name, *(shown(value) for value in each.values())] for name, each in found.items()]
-        title = source.names[output] if source.kind != "classes" else ", ".join(source.run.recipe.data.targets)
+        title = source.names[output] if source.kind != "classes" else source.targets
         parts.append(element("h3", title))
         parts.append(table(header, rows))
         if output < MOST_TARGETS:
@@ -77,8 +79,8 @@ def _figure(source: Source, output: int, title: str) -> Html:
     known = test.known(output)
     if not known.any():
         return Html("")
-    true, found = test.target[known, output], test.values[known]
-    if source.kind == "values":
+    true, found, kind = test.target[known, output], test.values[known], source.kind_of(output)
+    if kind == "values":
         parts = {
             name: (each.target[each.known(output), output], each.values[each.known(output), output])
             for name, each in source.splits.items()
@@ -88,7 +90,7 @@ def _figure(source: Source, output: int, title: str) -> Html:
         says = f"Predicted and true {title}, and the errors: on average predictions are {abs(mean):.2g} too "
         says += "high." if mean > 0 else "low."
         return element("div", figure(parity(parts, title), says), class_="figures")
-    if source.kind == "labels":
+    if kind == "labels":
         if len(np.unique(true)) < 2:
             return element("p", "All known test rows have the same label, so there is no curve to draw.")
         says = f"{title}: how many of the {int(true.sum())} positive of {len(true)} rows are found, and at what price."
@@ -106,7 +108,8 @@ def _figure(source: Source, output: int, title: str) -> Html:
 def class_names(source: Source) -> list[str]:
     """Names of the classes, or their numbers."""
     count = max(source.run.model.outputs, 2)
-    return [str(each) for each in range(count)]
+    given: Any = getattr(source.run.recipe.data, "classes", ())
+    return [str(each) for each in given[0]] if len(given) == 1 else [str(each) for each in range(count)]
 
 
 def uncertainty_section(source: Source) -> Html:
@@ -165,10 +168,10 @@ def _calibrations(source: Source, predictor: Predictor, test: Predicted) -> list
 
 def summary(source: Source) -> Html:
     """The result in a sentence: what was learned from what, the test metric, and what no network would score."""
-    record, targets = source.run.record, ", ".join(source.run.recipe.data.targets) or source.run.recipe.data.name
-    kind = {"values": "Regression", "labels": "Classification", "classes": "Classification"}[source.kind]
+    record = source.run.record
+    kind = {"values": "Regression", "mixed": "Regression and classification"}.get(source.kind, "Classification")
     rows = sum(len(each.graphs) for each in source.splits.values())
-    says = f"{kind} of {targets}, {rows:,} rows."
+    says = f"{kind} of {source.targets}, {rows:,} rows."
     value, metric = tested(source), word(record.metric)
     if value is not None:
         says += f" On {len(source.splits['test'].graphs):,} test rows the {metric} is {value:.3g}"

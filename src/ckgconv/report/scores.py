@@ -97,7 +97,7 @@ def errors(predicted: Predicted, kind: str) -> Values:
         return np.where(known, 1 - right, -1.0)
     difference = np.abs(predicted.values - predicted.target)
     scale = np.ones(difference.shape[1])
-    if kind == "values" and difference.shape[1] > 1:
+    if kind in ("values", "mixed") and difference.shape[1] > 1:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of outputs without a known target
             spread = np.nanstd(predicted.target, axis=0)

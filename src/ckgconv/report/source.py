@@ -22,9 +22,10 @@ from ckgconv.data.molecule_table import table_molecules
 from ckgconv.data.packed import PackedDataset
 from ckgconv.data.tables import is_table, read_table
 from ckgconv.engine.run import Run
+from ckgconv.explanation.explainer import kind_of_output, output_names
+from ckgconv.files import parse_json, read_text
 from ckgconv.uncertainty import Uncertainty, fit, read_uncertainty
 from ckgconv.uncertainty.fit import split_outcomes
-from ckgconv.uncertainty.outputs import output_names
 
 Values = NDArray[np.float64]
 Array = NDArray[Any]
@@ -53,6 +54,7 @@ class TableRows:
     smiles: dict[int, str]  # by graph of the data set
     left_out: list[tuple[int, str, str]]  # line, SMILES, reason
     unused: int  # valid rows that are in no split
+    counts: dict[str, int] = field(default_factory=dict)  # of rows.json, which training writes beside the run
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,22 @@ class Source:
 
     @property
     def kind(self) -> str:
-        """Of the targets: values, labels or classes."""
+        """Of the targets: values, labels, classes, or mixed."""
         return self.run.learner.task.loss.targets
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> list[str]:
+        """Of the outputs."""
         return output_names(self.run)
+
+    def kind_of(self, output: int) -> str:
+        """Of one output; that of columns of several kinds differs."""
+        return kind_of_output(self.run, output)
+
+    @property
+    def targets(self) -> str:
+        """The columns that are predicted, or the name of the data."""
+        return ", ".join(self.run.recipe.data.targets) or self.run.recipe.data.name
 
     @property
     def data(self) -> PackedDataset:
@@ -92,7 +104,7 @@ def source_of(runs: Sequence[Run], folder: Path) -> Source:
         found = _predicted(runs, name)
         if found is not None:
             splits[name] = found
-    table = _table_rows(runs[0], notes)
+    table = _table_rows(runs[0], folder, notes)
     uncertainty = _uncertainty(runs, folder, notes) if table is not None else None
     return Source(runs, folder, splits, table, uncertainty, notes)
 
@@ -112,7 +124,9 @@ def _labelled(run: Run) -> bool:
 
 
 def _uncertainty(runs: Sequence[Run], folder: Path, notes: list[str]) -> Uncertainty | None:
-    """What is kept beside the run; fitted here where nothing is."""
+    """What is kept beside the run; fitted here where nothing is. Columns of several kinds have none."""
+    if runs[0].learner.task.loss.targets not in ("values", "labels", "classes"):
+        return None
     try:
         kept = read_uncertainty(folder)
         return fit(runs) if kept is None or kept.members != len(runs) else kept
@@ -121,7 +135,7 @@ def _uncertainty(runs: Sequence[Run], folder: Path, notes: list[str]) -> Uncerta
         return None
 
 
-def _table_rows(run: Run, notes: list[str]) -> TableRows | None:
+def _table_rows(run: Run, folder: Path, notes: list[str]) -> TableRows | None:
     """The rows of the run's table; None where its data is none."""
     recipe = run.recipe.data
     given = run.record.data is not None and run.record.data.given
@@ -146,7 +160,18 @@ def _table_rows(run: Run, notes: list[str]) -> TableRows | None:
             used.add(row)
     numbered = zip(table.lines, texts, reasons, strict=True)
     left_out = [(line, text, reason) for line, text, reason in numbered if reason]
-    return TableRows(table.path, len(texts), smiles, left_out, len(texts) - len(used) - len(left_out))
+    unused = len(texts) - len(used) - len(left_out)
+    return TableRows(table.path, len(texts), smiles, left_out, unused, _counts(folder))
+
+
+def _counts(folder: Path) -> dict[str, int]:
+    """What rows.json counts; nothing where there is none."""
+    try:
+        found = parse_json(read_text(folder / "rows.json", "train again."))
+    except InputError:
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {name: count for name, count in pairs if isinstance(name, str) and isinstance(count, int)}
 
 
 def _key(x: Array, edge_index: Array, edge_attr: Array) -> bytes:
