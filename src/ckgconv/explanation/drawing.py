@@ -44,7 +44,7 @@ class Picture:
 
 def draw(explanation: Explanation, width: int = WIDTH, height: int = HEIGHT, numbers: bool = False) -> str:
     """An explained molecule as SVG: contributions by colour, with prediction and baseline in its title."""
-    title = f"{explanation.target}: {explanation.prediction:.3g}, baseline {explanation.baseline:.3g}"
+    title = f"{explanation.unit}: {explanation.prediction:.3g}, baseline {explanation.baseline:.3g}"
     picture = Picture(
         explanation.smiles,
         dict(enumerate(explanation.atoms)),
