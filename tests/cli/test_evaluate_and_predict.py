@@ -51,7 +51,7 @@ def test_molecules_have_mean_deviation_and_median(ckgconv, runs):
     assert code == 0, err
     assert json.loads(out) == {"out": "all.csv", "rows": 3, "predicted": 2, "invalid": 1}
     header = Path("all.csv").read_text().splitlines()[0]
-    assert header == "id,smiles,prediction,prediction_std,prediction_median,reason"
+    assert header == "id,smiles,prediction,prediction_deviation,prediction_median,reason"
     rows = rows_of("all.csv")
     for place in (0, 2):
         values = sorted(run[place] for run in alone)
@@ -59,8 +59,8 @@ def test_molecules_have_mean_deviation_and_median(ckgconv, runs):
         assert float(rows[place]["prediction"]) == pytest.approx(mean)
         assert float(rows[place]["prediction_median"]) == pytest.approx(values[1])
         deviation = (sum((value - mean) ** 2 for value in values) / 2) ** 0.5
-        assert float(rows[place]["prediction_std"]) == pytest.approx(deviation)
-    assert [rows[1][name] for name in ("prediction", "prediction_std", "prediction_median")] == ["", "", ""]
+        assert float(rows[place]["prediction_deviation"]) == pytest.approx(deviation)
+    assert [rows[1][name] for name in ("prediction", "prediction_deviation", "prediction_median")] == ["", "", ""]
     assert rows[1]["reason"]
 
 
@@ -71,11 +71,11 @@ def test_nodes_of_a_data_set_have_classes_and_probabilities(ckgconv):
     code, _, err = ckgconv("predict", *runs, "large-sbm", "-o", "nodes.csv", "--device", "cpu")
     assert code == 0, err
     first = rows_of("nodes.csv")[0]
-    classes = sum(name.endswith("_std") for name in first)
+    classes = sum(name.endswith("_deviation") for name in first)
     means = [float(first[f"prediction{place}"]) for place in range(classes)]
     assert sum(means) == pytest.approx(1)
     assert int(first["class"]) == max(range(classes), key=means.__getitem__)
-    assert {"graph", "node", "prediction0_std", "prediction0_median"} <= set(first)
+    assert {"graph", "node", "prediction0_deviation", "prediction0_median"} <= set(first)
 
 
 def test_several_target_columns(ckgconv):
@@ -86,7 +86,7 @@ def test_several_target_columns(ckgconv):
     assert ckgconv(*train, "--device", "cpu")[0] == 0
     assert ckgconv("predict", "two/seed0", "two/seed1", "my.csv", "-o", "p.csv", "--device", "cpu")[0] == 0
     assert Path("p.csv").read_text().splitlines()[0] == (
-        "smiles,a,b,a_predicted,b_predicted,a_predicted_std,b_predicted_std,a_predicted_median,b_predicted_median,reason"
+        "smiles,a,b,a_predicted,b_predicted,a_deviation,b_deviation,a_median,b_median,similarity,nearest,outside,reason"
     )
 
 

@@ -1,5 +1,6 @@
 """`ckgconv evaluate RUN …`: the metric of the best network of a run on a split, or of the mean of several runs."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,9 +10,16 @@ import typer
 from ckgconv.cli import processes, terminal
 from ckgconv.engine.ensemble import Evaluated, open_runs
 from ckgconv.engine.folds import spread_of
+from ckgconv.engine.members import is_ensemble
 from ckgconv.engine.opened import open_run
-from ckgconv.engine.trained import TRAINED
+from ckgconv.engine.run import Run
+from ckgconv.engine.together import name_of
+from ckgconv.engine.trained import TRAINED, run_folder
 from ckgconv.files import valid_json
+from ckgconv.uncertainty.intervals import check_level
+from ckgconv.uncertainty.judge import Judged, judge
+from ckgconv.uncertainty.kept import read_uncertainty
+from ckgconv.uncertainty.predictor import LEVEL
 
 
 def evaluate_command(
@@ -24,28 +32,66 @@ def evaluate_command(
     split: Annotated[str, typer.Option(help="train, val or test.")] = "test",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
+    level: Annotated[
+        float, typer.Option("--interval", help="Level of the intervals whose coverage is measured.")
+    ] = LEVEL,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")] = False,
 ) -> None:
-    """Evaluate the best network of a run; of several runs, the mean and the median of their predictions."""
-    if len(folders) > 1:
-        found = open_runs(folders, device, data=data_dir).evaluate(split)
+    """Evaluate the best network of a run; of several runs, the mean and the median of their predictions.
+
+    Where intervals or calibrated probabilities were fitted, their coverage or log loss on the split is printed too.
+    """
+    if len(folders) > 1 or is_ensemble(folders[0]):
+        ensemble = open_runs(folders, device, data=data_dir)
+        found = ensemble.evaluate(split)
+        judged = _judged(folders, ensemble.runs, split, level)
         if processes.is_first():
-            _show(found, folders, as_json)
+            _show(found, [Path(name_of(run)) for run in ensemble.runs], judged, as_json)
         return
     run = open_run(folders[0], device, data=data_dir)
     value = run.evaluate(split)
+    judged = _judged(folders, [run], split, level)
     metric = run.record.metric
     if not processes.is_first():
         return
     if as_json:
-        print(valid_json({"run": str(folders[0]), "split": split, "metric": metric, "value": value}))
+        found_json = {"run": str(folders[0]), "split": split, "metric": metric, "value": value}
+        print(valid_json(found_json | ({} if judged is None else judged.to_json())))
         return
     terminal.console().print(f"{split} {metric} {value:.4f}")
+    _show_judged(judged)
 
 
-def _show(found: Evaluated, folders: list[Path], as_json: bool) -> None:
+def _judged(folders: list[Path], runs: Sequence[Run], split: str, level: float) -> Judged | None:
+    """What was fitted for one run or ensemble, on a split."""
+    check_level(level)
+    kept = read_uncertainty(run_folder(folders[0])) if len(folders) == 1 else None
+    return None if kept is None else judge(runs, kept, split, level)
+
+
+def _show_judged(judged: Judged | None) -> None:
+    if judged is None:
+        return
+    console = terminal.console(soft_wrap=True)
+    for name, each in judged.coverage.items():
+        if each.rows:
+            console.print(
+                f"{name}: intervals of level {each.level:g} contain {each.share:.3f} of {each.rows} targets; mean "
+                f"width {each.width:.4g}"
+            )
+    for name, one in judged.calibration.items():
+        console.print(
+            f"{name}: log loss {one.log_loss:.4f}, calibrated {one.log_loss_calibrated:.4f}; Brier score "
+            f"{one.brier:.4f}, calibrated {one.brier_calibrated:.4f}"
+        )
+    for note in judged.notes:
+        console.print(note)
+
+
+def _show(found: Evaluated, folders: list[Path], judged: Judged | None, as_json: bool) -> None:
     if as_json:
-        print(valid_json({"runs": [str(folder) for folder in folders], **asdict(found)}))
+        values = {"runs": [str(folder) for folder in folders], **asdict(found)}
+        print(valid_json(values | ({} if judged is None else judged.to_json())))
         return
     console = terminal.console()
     console.print(
@@ -56,6 +102,7 @@ def _show(found: Evaluated, folders: list[Path], as_json: bool) -> None:
         console.print(f"  {value:.4f} {folder}")
     console.print(f"members alone {spread_of(found.members)}; s.d. between their predictions {found.spread:.4f}")
     console.print(_costs(found))
+    _show_judged(judged)
 
 
 def _costs(found: Evaluated) -> str:

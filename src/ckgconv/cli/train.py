@@ -10,6 +10,7 @@ import typer
 
 from ckgconv.checks import require
 from ckgconv.cli import processes, terminal
+from ckgconv.cli.ensemble_options import EnsembleOptions, train_members
 from ckgconv.cli.initial_options import FeatureOptions, InitialOptions
 from ckgconv.cli.option_groups import with_groups
 from ckgconv.cli.report_options import ReportOptions
@@ -25,6 +26,7 @@ from ckgconv.files import valid_json
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe, with_value
 from ckgconv.recipes.molecules import fitting, in_words
+from ckgconv.uncertainty.train_ensemble import EnsembleJob
 
 
 @with_groups
@@ -41,6 +43,7 @@ def train_command(
     initial: InitialOptions,
     training: TrainingOptions,
     report: ReportOptions,
+    ensemble: EnsembleOptions,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Change any recipe value, such as model.width=32. Repeatable.")
     ] = None,
@@ -76,6 +79,23 @@ def train_command(
     chosen_seeds = seeds or [0 if record is None else record.seed]
     require(len(set(chosen_seeds)) == len(chosen_seeds), "The same seed was given twice: give each once.")
     folders = [run_folder(out, chosen, seed, len(chosen_seeds) > 1) for seed in chosen_seeds]
+    ensemble.check(chosen_seeds, folds)
+    if ensemble.ensemble_size is not None:
+        train_members(
+            EnsembleJob(
+                chosen,
+                folders[0],
+                ensemble.ensemble_size,
+                chosen_seeds[0],
+                device,
+                chosen_precision,
+                data_dir,
+                resume,
+                ensemble.at_once,
+            ),
+            as_json,
+        )
+        return
     planned = [plan(chosen, seed, folder, folds) for seed, folder in zip(chosen_seeds, folders, strict=True)]
     check_folders([job for jobs in planned for job in jobs], chosen_precision, resume)
     done = [[train_one(job, resume, device, chosen_precision, data_dir, as_json) for job in jobs] for jobs in planned]

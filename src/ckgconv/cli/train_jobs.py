@@ -13,6 +13,7 @@ from ckgconv.engine.folds import fold_folder, fold_recipe
 from ckgconv.engine.run import Run, train
 from ckgconv.engine.run_folder import check_folder, has_run
 from ckgconv.recipe import Recipe
+from ckgconv.uncertainty import fit, write_uncertainty
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,21 @@ def train_one(job: Job, resume: bool, device: str, precision: str, data_dir: Pat
         raise
     finally:
         bar.stop()
+    keep_uncertainty(run, job.folder)
     if processes.is_first():
         draw_curve(run.record, job.folder / "curve.png")
         if not quiet:
             report(run, console)
     return run
+
+
+def keep_uncertainty(run: Run, folder: Path) -> None:
+    """Fit what predictions of a table's targets are worth; other data has no molecules to predict."""
+    if not run.recipe.data.targets:
+        return
+    found = fit([run])
+    if processes.is_first():
+        write_uncertainty(folder, found)
 
 
 def _kept(folder: Path) -> str:

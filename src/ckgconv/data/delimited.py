@@ -25,7 +25,7 @@ def read_delimited(path: Path) -> Table:
     the rows up to the next quote.
     """
     tabs = any(suffix.lower() in TAB_SUFFIXES for suffix in path.suffixes)
-    lines, numbers = _lines(path, "\t" if tabs else _separator(path))
+    lines, numbers = _lines(path, "\t" if tabs else separator_of(path))
     require(len(lines) > 0, f"{path} is empty: give a CSV with a header line and one molecule per line.")
     header, *rows = lines
     require(len(rows) > 0, f"{path} has a header but no rows: give one molecule per line.")
@@ -41,9 +41,9 @@ def read_delimited(path: Path) -> Table:
     return Table(path, columns, filled, tuple(numbers[1:]))
 
 
-def _separator(path: Path) -> str:
+def separator_of(path: Path) -> str:
     """What stands between the cells of a file."""
-    with opened(path, "a CSV") as file:
+    with opened(path, "a CSV", errors="replace") as file:
         first = [line for line in islice(lines_of(file, path), LOOKED_AT) if line.strip("\r\n")]
     widths = {mark: [_cells(line, mark) for line in first] for mark in SEPARATORS}
     in_header = [mark for mark in SEPARATORS if first and widths[mark][0] > 1]

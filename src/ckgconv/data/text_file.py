@@ -41,11 +41,17 @@ class Counted(io.RawIOBase):
 
 
 @contextmanager
-def opened(path: Path, what: str) -> Iterator[IO[str]]:
-    """A text file in UTF-8, with or without a byte order mark; line ends as they are. `what` it should be: "a CSV"."""
+def opened(path: Path, what: str, errors: str = "strict") -> Iterator[IO[str]]:
+    """A text file in UTF-8, with or without a byte order mark; line ends as they are.
+
+    `what` it should be: "a CSV"; `errors` as `open` takes it: what happens to bytes that are no UTF-8.
+    """
     require(not path.exists() or path.is_file(), f"{path} is a folder or a device: give {what}.")
     try:
-        with _binary(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", newline="") as text:
+        with (
+            _binary(path) as binary,
+            io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="") as text,
+        ):
             yield text
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         if isinstance(error, InputError):

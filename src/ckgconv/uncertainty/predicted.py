@@ -1,15 +1,16 @@
 """Predictions for molecules with what they are worth, by column and by row.
 
     NAME_predicted                 the value, or the probability of a label or class; the mean of several members
-    NAME_deviation                 standard deviation between the members, where there are several
+    NAME_deviation, NAME_median    standard deviation between the members, and their median, where there are several
     NAME_lower, NAME_upper         bounds of the interval, where one was fitted
     NAME_calibrated                the calibrated probability, where a calibration was fitted
     similarity, nearest, outside   the nearest training molecule, and whether it is too far, where these were kept
     reason                         why nothing was predicted
+    embedding0, …                  what the head reads, where asked for
 
 Where targets have no names, NAME is prediction, or prediction0, …, and is itself the column of the value.
 
-Legend: M molecules, T outputs.
+Legend: M molecules, T outputs, D channels that the head reads.
 """
 
 import re
@@ -66,10 +67,12 @@ class PredictedMolecules(Sequence[PredictedMolecule]):
     values: Values  # [M, T]
     reasons: list[str]  # [M]
     deviation: Values | None = None  # [M, T]
+    median: Values | None = None  # [M, T]
     lower: Values | None = None  # [M, T]
     upper: Values | None = None  # [M, T]
     calibrated: Values | None = None  # [M, T]
     nearness: Nearness | None = None
+    embeddings: Values | None = None  # [M, D]
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -112,6 +115,7 @@ class PredictedMolecules(Sequence[PredictedMolecule]):
         groups = {
             "predicted": self.values,
             "deviation": self.deviation,
+            "median": self.median,
             "lower": self.lower,
             "upper": self.upper,
             "calibrated": self.calibrated,
@@ -126,7 +130,10 @@ class PredictedMolecules(Sequence[PredictedMolecule]):
             unknown = np.isnan(self.nearness.similarity)
             outside = zip(self.nearness.outside.tolist(), unknown.tolist(), strict=True)
             found["outside"] = [None if missing else far for far, missing in outside]
-        return found | {"reason": list(self.reasons)}
+        found["reason"] = list(self.reasons)
+        if self.embeddings is not None:
+            found |= {f"embedding{place}": _defined(column) for place, column in enumerate(self.embeddings.T)}
+        return found
 
 
 def column_name(name: str, ending: str) -> str:

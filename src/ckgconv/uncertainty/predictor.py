@@ -18,6 +18,7 @@ import numpy as np
 from ckgconv.checks import require
 from ckgconv.data.fingerprints import fingerprint
 from ckgconv.data.molecules import parse_smiles
+from ckgconv.data.packed_molecules import with_values
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.predict import predict_molecules, read_for
@@ -31,7 +32,11 @@ from ckgconv.uncertainty.outputs import output_names
 from ckgconv.uncertainty.predicted import Nearness, PredictedMolecule, PredictedMolecules
 
 Tick = Callable[[int], None]
+Features = Sequence[Sequence[float]]
 LEVEL = 0.9
+
+
+def _no_tick(count: int) -> None: ...
 
 
 class Predictor:
@@ -95,34 +100,36 @@ class Predictor:
         return tuple(found)
 
     @overload
-    def predict(self, smiles: str) -> PredictedMolecule: ...  # type: ignore[overload-overlap]  # a text is a sequence
+    def predict(self, smiles: str, *, features: Features | None = None) -> PredictedMolecule: ...  # type: ignore[overload-overlap]  # a text is a sequence
 
     @overload
-    def predict(self, smiles: Sequence[str], tick: Tick | None = None) -> PredictedMolecules: ...
+    def predict(
+        self, smiles: Sequence[str], tick: Tick | None = None, features: Features | None = None
+    ) -> PredictedMolecules: ...
 
-    def predict(self, smiles: str | Sequence[str], tick: Tick | None = None) -> PredictedMolecule | PredictedMolecules:
+    def predict(
+        self, smiles: str | Sequence[str], tick: Tick | None = None, features: Features | None = None
+    ) -> PredictedMolecule | PredictedMolecules:
         """Predict one molecule, or several in their order; `tick` is called with the rows done since its last call.
 
-        Every molecule has a prediction or a reason why there is none.
+        Every molecule has a prediction or a reason why there is none. `features` has a row for each molecule: the
+        values of the columns `data.features` of the recipe, NaN where unknown.
         """
         if isinstance(smiles, str):
-            return self._predict([smiles], None).row(0)
-        return self._predict(smiles, tick)
+            return self._predict([smiles], None, features).row(0)
+        return self._predict(smiles, tick, features)
 
-    def _predict(self, smiles: Sequence[str], tick: Tick | None) -> PredictedMolecules:
-        molecules, reasons = read_for(self.runs, smiles)
-        tick_all = tick or (lambda count: None)
-        # The last member's rows are the ones that are done.
-        ticks = [(lambda count: None)] * (len(self.runs) - 1) + [tick_all]
-        pairs = zip(self.runs, ticks, strict=True)
-        members = np.stack([predict_molecules(run, molecules, each).values for run, each in pairs])
-        deviation = members.std(0, ddof=1) if len(self.runs) > 1 else None
-        return self.judged(smiles, reasons, members.mean(0), deviation)
-
-    def judged(
-        self, smiles: Sequence[str], reasons: list[str], values: Values, deviation: Values | None
+    def _predict(
+        self, smiles: Sequence[str], tick: Tick | None, features: Features | None, embed: bool = False
     ) -> PredictedMolecules:
-        """Values [M, T] and deviations with what was fitted for them."""
+        molecules, reasons = read_for(self.runs, smiles)
+        molecules = molecules if features is None else with_values(molecules, features)
+        # The last member's rows are the ones that are done.
+        ticks = [_no_tick] * (len(self.runs) - 1) + [tick or _no_tick]
+        pairs = zip(self.runs, ticks, strict=True)
+        found = [predict_molecules(run, molecules, each, with_features=embed) for run, each in pairs]
+        members, several = np.stack([each.values for each in found]), len(self.runs) > 1
+        values, deviation = members.mean(0), members.std(0, ddof=1) if several else None
         lower, upper = self.interval(values, deviation)
         return PredictedMolecules(
             names=self.names,
@@ -130,11 +137,21 @@ class Predictor:
             values=values,
             reasons=reasons,
             deviation=deviation,
+            median=np.median(members, axis=0) if several else None,
             lower=lower,
             upper=upper,
             calibrated=self.calibrated(values),
             nearness=self._nearness(smiles, reasons),
+            embeddings=found[0].embeddings,
         )
+
+    def embedded(self, smiles: Sequence[str], features: Features | None = None) -> PredictedMolecules:
+        """Predictions with what the head of the one network reads."""
+        require(
+            len(self.runs) == 1,
+            f"--embed was given with {len(self.runs)} runs, each of which has features of its own: give one.",
+        )
+        return self._predict(smiles, None, features, embed=True)
 
     def interval(self, values: Values, deviation: Values | None) -> tuple[Values | None, Values | None]:
         """Bounds [M, T] of values [M, T]; None where no interval was fitted."""
