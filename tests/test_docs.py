@@ -36,6 +36,7 @@ MOLECULES = 60
 # Arguments appended to long commands, by how the command begins. The longest match counts.
 SHORTENED = {
     "ckgconv train": f"{SMALL} --device cpu --no-report",
+    "ckgconv train examples/logp.csv --target logp --ensemble-size": f"{SMALL} --device cpu --at-once 1",
     "ckgconv train large-sbm": "--set training.epochs=1 training.warmup_epochs=0 --device cpu",
     "ckgconv train zinc-gin": "--set model.width=8 model.layers=1 data.limit=8 training.epochs=1 --device cpu",
     "ckgconv train runs": "--device cpu",
