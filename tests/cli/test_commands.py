@@ -210,7 +210,7 @@ def test_bench(ckgconv):
         (["train", "wrong.txt"], "neither a recipe.json nor a .csv or another table"),
         (["train", "zinc", "--out", "taken"], "already exists"),
         (["train", "zinc", "--resume", "--out", "taken"], "holds no run to resume"),
-        (["train", "zinc", "--target", "y"], "--target belongs to a CSV"),
+        (["train", "zinc", "--target", "y"], "--target belongs to a table such as a CSV"),
         (["train", "zinc", "--set", "training.epochs=0"], "training.epochs is 0: give at least 1."),
         (["train", "zinc", "--set", "training.batch_size=-1"], "training.batch_size is -1"),
         (["train", "zinc", "--set", "training.learning_rate=-1"], "training.learning_rate is -1"),
@@ -349,5 +349,5 @@ def test_folds(ckgconv):
     assert json.loads(out)["value"] == pytest.approx(result["tests"][1])
     code, _, err = ckgconv("train", "my.csv", "--target", "toxic", "--folds", "2")
     assert (code, "--folds is 2" in err) == (2, True)
-    code, _, err = ckgconv("train", "my.csv", "--target", "y", "--split", "scaffold", "--folds", "3", "--out", "other")
-    assert (code, "folds are drawn at random" in err) == (2, True)
+    code, _, err = ckgconv("train", "my.csv", "--target", "y", "--splits-column", "name", "--folds", "3", "--out", "o")
+    assert (code, "give train, val or test" in err) == (2, True)

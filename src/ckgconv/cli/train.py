@@ -15,12 +15,14 @@ from ckgconv.cli.initial_options import FeatureOptions, InitialOptions
 from ckgconv.cli.option_groups import with_groups
 from ckgconv.cli.report_options import ReportOptions
 from ckgconv.cli.table_options import TableOptions, table_recipe
+from ckgconv.cli.task_options import TaskOptions
 from ckgconv.cli.train_jobs import check_folders, plan, run_folder, train_one
-from ckgconv.cli.train_report import finish_folds, report_spread, summary
+from ckgconv.cli.train_report import finish_folds, finish_replicates, report_spread, summary
 from ckgconv.cli.training_options import TrainingOptions
 from ckgconv.data.tables import READERS, is_table
 from ckgconv.engine.folds import FoldedRuns
 from ckgconv.engine.recipe_file import read_recipe
+from ckgconv.engine.replicates import Replicates
 from ckgconv.engine.run_folder import holds_record, saved_record
 from ckgconv.files import valid_json
 from ckgconv.recipe import Recipe
@@ -44,6 +46,7 @@ def train_command(
     training: TrainingOptions,
     report: ReportOptions,
     ensemble: EnsembleOptions,
+    task: TaskOptions,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Change any recipe value, such as model.width=32. Repeatable.")
     ] = None,
@@ -52,6 +55,9 @@ def train_command(
     ] = None,
     folds: Annotated[
         int | None, typer.Option("--folds", "--num-folds", help="Cross-validate: one run per fold of all graphs.")
+    ] = None,
+    replicates: Annotated[
+        int | None, typer.Option("--num-replicates", help="One run per seed of the split, from --data-seed on.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -64,7 +70,7 @@ def train_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Train a recipe; the network of the best validation epoch is kept and tested."""
-    chosen = training.applied(initial.applied(resolve(what, table, features)))
+    chosen = task.applied(training.applied(initial.applied(resolve(what, table, features))))
     for setting in settings or []:
         chosen = with_value(chosen, setting)
     if initial.init is None:
@@ -96,7 +102,9 @@ def train_command(
             as_json,
         )
         return
-    planned = [plan(chosen, seed, folder, folds) for seed, folder in zip(chosen_seeds, folders, strict=True)]
+    planned = [
+        plan(chosen, seed, folder, folds, replicates) for seed, folder in zip(chosen_seeds, folders, strict=True)
+    ]
     check_folders([job for jobs in planned for job in jobs], chosen_precision, resume)
     done = [[train_one(job, resume, device, chosen_precision, data_dir, as_json) for job in jobs] for jobs in planned]
     if not processes.is_first():
@@ -104,6 +112,9 @@ def train_command(
     report.write([run for jobs in done for run in jobs], as_json)
     if folds is not None:
         finish_folds([FoldedRuns(runs) for runs in done], folders, as_json)
+        return
+    if replicates is not None:
+        finish_replicates([Replicates(runs) for runs in done], folders, as_json)
         return
     runs = [run for (run,) in done]
     if as_json:

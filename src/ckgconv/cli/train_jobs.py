@@ -10,6 +10,7 @@ from ckgconv.cli.train_report import report
 from ckgconv.cli.watch import ProgressBar, Quiet
 from ckgconv.engine.checkpoint import stems
 from ckgconv.engine.folds import fold_folder, fold_recipe
+from ckgconv.engine.replicates import replicate_folder, replicate_recipe
 from ckgconv.engine.run import Run, train
 from ckgconv.engine.run_folder import check_folder, has_run
 from ckgconv.recipe import Recipe
@@ -25,8 +26,13 @@ class Job:
     folder: Path
 
 
-def plan(chosen: Recipe, seed: int, folder: Path, folds: int | None) -> list[Job]:
-    """The runs of one seed: one, or one per fold."""
+def plan(chosen: Recipe, seed: int, folder: Path, folds: int | None = None, replicates: int | None = None) -> list[Job]:
+    """The runs of one seed: one, one per fold, or one per seed of the split."""
+    require(folds is None or replicates is None, "--folds and --num-replicates were given: leave out one of them.")
+    if replicates is not None:
+        require(replicates >= 2, f"--num-replicates is {replicates}: give at least 2.")
+        numbers = range(replicates)
+        return [Job(replicate_recipe(chosen, number), seed, replicate_folder(folder, number)) for number in numbers]
     if folds is None:
         return [Job(chosen, seed, folder)]
     require(folds >= 3, f"--folds is {folds}: give at least 3, one to test, one to validate and one to train.")

@@ -9,6 +9,7 @@ from ckgconv.cli import terminal
 from ckgconv.cli.curve import sparkline
 from ckgconv.engine.baseline import majority_predictor, mean_predictor
 from ckgconv.engine.folds import FoldedRuns, write_folds
+from ckgconv.engine.replicates import Replicates, write_replicates
 from ckgconv.engine.run import Run
 from ckgconv.files import valid_json
 
@@ -23,6 +24,8 @@ def summary(run: Run) -> dict[str, object]:
         "best": record.to_json()["best"],
         "last": record.to_json().get("last"),
         "averaged": record.to_json().get("averaged"),
+        "metrics": record.metrics,
+        "rows": None if run.rows is None else run.rows.counts,
         "paper_test": list(run.recipe.paper_test),
         "mean_predictor": mean_predictor(run),
         "majority_predictor": majority_predictor(run),
@@ -38,6 +41,9 @@ def report(run: Run, console: Console) -> None:
     if best is not None:
         test = "no test split" if best.test is None else f"test {metric} {best.test:.4f}"
         console.print(f"best epoch {best.epoch + 1}: validation {metric} {best.val:.4f}, {test}")
+    for split, metrics in (run.record.metrics or {}).items():
+        words = "validation" if split == "val" else split
+        console.print(f"{words}: " + ", ".join(f"{name} {value:.4f}" for name, value in metrics.items()))
     for name, ending in (("last epoch", run.record.last), ("mean of {} epochs' weights", run.record.averaged)):
         if ending is not None and ending.test is not None:
             what = name.format(f"the last {ending.epochs}")
@@ -51,6 +57,22 @@ def report(run: Run, console: Console) -> None:
         console.print(f"paper, its full recipe: test {metric} {published}")
     console.print(f"validation {metric} by epoch: {sparkline([entry.val for entry in run.record.epochs])}")
     console.print(f"run: {run.folder}   curve: {run.folder}/curve.png")
+
+
+def finish_replicates(found: list[Replicates], folders: list[Path], as_json: bool) -> None:
+    """Write replicates.json of every seed, and print mean and s.d. over the seeds of its split."""
+    for replicates, folder in zip(found, folders, strict=True):
+        write_replicates(folder, replicates)
+    if as_json:
+        results = [each.to_json() | {"runs": [summary(run) for run in each.runs]} for each in found]
+        print(valid_json(results if len(results) > 1 else results[0]))
+        return
+    console = terminal.console(soft_wrap=True)
+    for replicates, folder in zip(found, folders, strict=True):
+        count = len(replicates.runs)
+        for name, spread in {replicates.metric: replicates.tested, **replicates.others}.items():
+            console.print(f"test {name} over {count} splits: {spread}, each at its best validation epoch")
+        console.print(f"runs: {folder}/replicate0 … replicate{count - 1}")
 
 
 def finish_folds(found: list[FoldedRuns], folders: list[Path], as_json: bool) -> None:

@@ -24,6 +24,8 @@ class TrainingOptions:
     warmup_epochs: Annotated[int | None, typer.Option("--warmup-epochs", help="training.warmup_epochs")] = None
     patience: Annotated[int | None, typer.Option("--patience", help="training.patience")] = None
 
+    data_seed: Annotated[int | None, typer.Option("--data-seed", help="data.split_seed, of splits and folds")] = None
+
     def applied(self, chosen: Recipe) -> Recipe:
         """The recipe with the values given."""
         paths = {
@@ -37,4 +39,4 @@ class TrainingOptions:
         for name, value in paths.items():
             if value is not None:
                 chosen = with_value(chosen, f"training.{name}={value}")
-        return chosen
+        return chosen if self.data_seed is None else with_value(chosen, f"data.split_seed={self.data_seed}")

@@ -85,16 +85,23 @@ def data_folder(given: Path | None) -> Path:
 def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
     """The data set of a recipe: a named one, a table, a packed file or a folder of packed files."""
     check_folds(recipe)
+    if reads_table(recipe):
+        return load_table(recipe)
     return folded(_read(recipe, folder), recipe)
+
+
+def reads_table(recipe: DataRecipe) -> bool:
+    """Whether a recipe's data set is a table of molecules, which must exist."""
+    if recipe.name in CATALOGUE or not is_table(recipe.name):
+        return False
+    require(Path(recipe.name).exists(), f"{recipe.name} does not exist: check the path of the table.")
+    return True
 
 
 def _read(recipe: DataRecipe, folder: Path | None) -> PackedDataset:
     path = Path(recipe.name)
     if recipe.name in CATALOGUE:
         return _named(recipe, data_folder(folder))
-    if is_table(path):
-        require(path.exists(), f"{path} does not exist: check the path of the table.")
-        return load_table(recipe).limited(recipe.limit)
     if path.suffix == ".npz":
         return load_packed(path, recipe.split_number).limited(recipe.limit)
     if path.is_dir():

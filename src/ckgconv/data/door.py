@@ -24,7 +24,8 @@ SPLITS = ("train", "val", "test")
 NO_SPLIT = -1
 NEEDED = ("num_nodes", "num_edges", "edge_index", "x")
 SPLIT_ARRAYS = tuple(f"{name}_idx" for name in SPLITS)
-NAMES = (*NEEDED, "edge_attr", "edge_weight", "pos", "y", "node_split", "graph_features", *SPLIT_ARRAYS)
+GRAPHWISE = ("graph_features", "target_weight")
+NAMES = (*NEEDED, "edge_attr", "edge_weight", "pos", "y", "node_split", *GRAPHWISE, *SPLIT_ARRAYS)
 # Squared, and summed over a few hundred rows, this still fits into float32.
 LARGEST = 1e18
 
@@ -62,6 +63,7 @@ def check_shapes(arrays: Mapping[str, Described]) -> None:
         ("pos", nodes, "node"),
         ("node_split", nodes, "node"),
         ("graph_features", graphs, "graph"),
+        ("target_weight", graphs, "graph"),
     ):
         if name in arrays:
             shape = list(arrays[name].shape)
@@ -79,12 +81,9 @@ def check_values(arrays: Mapping[str, Array]) -> None:
     for name in ("x", "edge_attr", "pos"):
         if name in arrays:
             _check_size(name, arrays[name], missing=False)
-    if "edge_weight" in arrays:
-        weights = arrays["edge_weight"].dtype
-        require(weights.kind == "f", f"edge_weight has dtype {weights}: give floating-point weights.")
-        _check_size("edge_weight", arrays["edge_weight"], missing=False)
-        lowest = arrays["edge_weight"].min(initial=0)
-        require(lowest >= 0, f"edge_weight contains {lowest}: give weights of zero or more.")
+    for name in ("edge_weight", "target_weight"):
+        if name in arrays:
+            _check_weights(name, arrays[name])
     for name in ("y", "graph_features"):
         if name in arrays:
             _check_size(name, arrays[name], missing=True)
@@ -125,7 +124,10 @@ def check_counts(name: str, counts: Array, total: int, what: str) -> None:
 
 def _check_rank(arrays: Mapping[str, Described]) -> None:
     for name, ranks in (
-        *((name, (1,)) for name in ("num_nodes", "num_edges", "edge_weight", "node_split", *SPLIT_ARRAYS)),
+        *(
+            (name, (1,))
+            for name in ("num_nodes", "num_edges", "edge_weight", "node_split", "target_weight", *SPLIT_ARRAYS)
+        ),
         *((name, (2,)) for name in ("edge_index", "x", "edge_attr", "pos", "graph_features")),
         ("y", (1, 2)),
     ):
@@ -183,6 +185,13 @@ def _check_size(name: str, values: Array, missing: bool) -> None:
         raise InputError(
             f"{name} contains {worst}, but {remedy}, and at most {LARGEST:g} in size: rescale larger ones."
         )
+
+
+def _check_weights(name: str, weights: Array) -> None:
+    require(weights.dtype.kind == "f", f"{name} has dtype {weights.dtype}: give floating-point weights.")
+    _check_size(name, weights, missing=False)
+    lowest = weights.min(initial=0)
+    require(lowest >= 0, f"{name} contains {lowest}: give weights of zero or more.")
 
 
 def _check_node_split(node_split: Array) -> None:

@@ -1,7 +1,9 @@
 """k folds of the graphs of a data set: in fold i, F_i is tested, F_{i+1 mod k} validates, and the others train.
 
 All graphs are divided, whatever their splits, by a seed. Where targets are classes, or one label, every fold has the
-same share of each (scikit-learn's StratifiedKFold); other targets are divided at random.
+same share of each (scikit-learn's StratifiedKFold); other targets are divided at random. Groups of a table's rows are
+never divided: the largest first, each goes to the fold with the fewest graphs, in an order that the seed draws among
+groups of one size.
 
 Legend: G graphs.
 """
@@ -20,13 +22,19 @@ from ckgconv.recipe import DataRecipe
 UNKNOWN = -1
 
 
-def folded(data: PackedDataset, recipe: DataRecipe) -> PackedDataset:
-    """The data set with the splits of the recipe's fold; as it is where the recipe has no folds."""
+def folded(data: PackedDataset, recipe: DataRecipe, groups: Tensor | None = None) -> PackedDataset:
+    """The data set with the splits of the recipe's fold; as it is where the recipe has no folds.
+
+    `groups` [G] are numbers of groups that no fold divides.
+    """
     if recipe.folds is None:
         return data
     check_folds(recipe)
     _check_graphs(data, recipe, recipe.folds)
-    parts = divide(data, recipe.folds, recipe.split_seed)
+    if groups is None:
+        parts = divide(data, recipe.folds, recipe.split_seed)
+    else:
+        parts = divide_groups(groups, recipe.folds, recipe.split_seed)
     test, val = recipe.fold, (recipe.fold + 1) % recipe.folds
     train = torch.cat([part for number, part in enumerate(parts) if number not in (test, val)]).sort().values
     return replace(data, train=train, val=parts[val], test=parts[test])
@@ -44,6 +52,22 @@ def divide(data: PackedDataset, folds: int, seed: int) -> list[Tensor]:
         numbers = [test for _, test in division.split(range(data.num_graphs), None if most < folds else classes)]
     device = data.train.device
     return [torch.from_numpy(part).to(device) for part in numbers]
+
+
+def divide_groups(groups: Tensor, folds: int, seed: int) -> list[Tensor]:
+    """As `divide`, with every group in one fold."""
+    members = [(groups == number).nonzero().squeeze(-1) for number in groups.unique()]
+    require(
+        len(members) >= folds, f"The rows are in {len(members)} groups for {folds} folds: give at most as many folds."
+    )
+    drawn = torch.randperm(len(members), generator=torch.Generator().manual_seed(seed)).tolist()
+    parts: list[list[Tensor]] = [[] for _ in range(folds)]
+    sizes = [0] * folds
+    for place in sorted(drawn, key=lambda place: -len(members[place])):
+        smallest = sizes.index(min(sizes))
+        parts[smallest].append(members[place])
+        sizes[smallest] += len(members[place])
+    return [torch.cat(part).sort().values for part in parts]
 
 
 def strata(data: PackedDataset) -> Tensor | None:
@@ -66,7 +90,10 @@ def check_folds(recipe: DataRecipe) -> None:
         return
     require(folds >= 3, f"data.folds is {folds}: give at least 3, one to test, one to validate and one to train.")
     require(recipe.fold < folds, f"data.fold is {recipe.fold}: give a number from 0 to {folds - 1}.")
-    require(recipe.split != "scaffold", "data.split is 'scaffold', but folds are drawn at random: choose one of them.")
+    require(
+        recipe.split != "column",
+        f"data.split_column is {recipe.split_column!r}, but folds are drawn: choose one of them.",
+    )
 
 
 def _check_graphs(data: PackedDataset, recipe: DataRecipe, folds: int) -> None:

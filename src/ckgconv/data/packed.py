@@ -4,6 +4,7 @@
     x [N, F]   edge_attr [E, Fe]   edge_weight [E]   pos [N, 2]   y [G], [G, T] or [N]
     graph_features [G, C], NaN where unknown
     train_idx, val_idx, test_idx, graph numbers
+    target_weight [G], of each graph in the loss
     node_split [N], for node targets: 0 train, 1 val, 2 test, -1 none
     node_splits [S, N], in place of node_split: S splits of the same nodes, of which one is read
 
@@ -33,7 +34,7 @@ from ckgconv.files import write_whole
 
 __all__ = ["NO_SPLIT", "SPLITS", "PackedDataset", "from_arrays", "join", "load_packed", "read_arrays", "save_packed"]
 # Arrays that a data set may lack.
-OPTIONAL = ("edge_attr", "edge_weight", "pos", "y", "node_split", "graph_features")
+OPTIONAL = ("edge_attr", "edge_weight", "pos", "y", "node_split", "graph_features", "target_weight")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class PackedDataset:
     node_split: Tensor | None = None  # [N] index into SPLITS of each node, NO_SPLIT for none; None: that of its graph
     edge_weight: Tensor | None = None  # [E] ≥ 0, A_ij of each edge; None: 1
     graph_features: Tensor | None = None  # [G, C] what a head reads of each graph beside its nodes
+    target_weight: Tensor | None = None  # [G] ≥ 0, of each graph in the loss; None: 1
 
     @property
     def num_graphs(self) -> int:
@@ -104,6 +106,7 @@ class PackedDataset:
             node_split=None if self.node_split is None else self.node_split[nodes],
             edge_weight=None if self.edge_weight is None else self.edge_weight[edges],
             graph_features=None if self.graph_features is None else self.graph_features[graphs],
+            target_weight=None if self.target_weight is None else self.target_weight[graphs],
         )
 
     def to(self, device: torch.device) -> "PackedDataset":
@@ -128,6 +131,7 @@ class PackedDataset:
             y=None if target is None else widened(target),
             node_split=None if self.node_split is None else widened(self.node_split[nodes]),
             graph_features=None if self.graph_features is None else self.graph_features[graphs].float(),
+            target_weight=None if self.target_weight is None else self.target_weight[graphs].float(),
             batch=node_graph,
             ptr=pointer(sizes),
             num_graphs=graphs.shape[0],  # as a PyG `Batch` has it: models of one's own pool by it
@@ -197,6 +201,7 @@ def _assembled(arrays: Mapping[str, Tensor]) -> PackedDataset:
         node_split=node_split,
         edge_weight=arrays.get("edge_weight"),
         graph_features=arrays.get("graph_features"),
+        target_weight=arrays.get("target_weight"),
         **splits,
     )
 

@@ -42,7 +42,11 @@ def _check_draws(recipe: Recipe) -> None:
 def _check_outputs(recipe: Recipe) -> None:
     """Refuse a number of outputs that the loss cannot read."""
     loss, outputs = recipe.training.loss, recipe.model.head.outputs
+    if loss == "mixed":
+        total = sum(recipe.training.mixed_outputs)
+        require(outputs == total, f"model.head.outputs is {outputs}, but the columns have {total}: make them equal.")
     fits = {"weighted_binary": outputs == 1, "cross_entropy": outputs > 1, "weighted_cross_entropy": outputs > 1}
+    fits["focal_cross_entropy"] = outputs > 1
     require(
         "loss" in recipe.given or fits.get(loss, True),
         f"model.head.outputs is {outputs}, but the loss {loss!r} needs "

@@ -27,6 +27,7 @@ from ckgconv.recipe import TrainingRecipe
 from ckgconv.tasks.consistency import consistency
 from ckgconv.tasks.scaling import TargetScale
 from ckgconv.tasks.task import Task, one_process
+from ckgconv.tasks.weights import UNWEIGHTED, TargetWeights
 
 # Pairs encoded at a time when all pairs of a data set are counted or stored; each takes some hundred bytes.
 CHUNK = 2**21
@@ -48,6 +49,7 @@ class Learner:
     recipe: TrainingRecipe
     task: Task
     schedule: Schedule
+    weights: TargetWeights = UNWEIGHTED
     average: WeightAverage | None = None  # of the weights, where the recipe asks for one
     tell: Callable[[str], None] = _nothing  # receives a sentence about what takes a while, such as compiling
     watched: bool = False  # whether something must be called after every step
@@ -139,24 +141,31 @@ class Learner:
             prediction: Tensor = self.wrapped(Handed(batch)) if several else self._run(batch, schedule)
         return prediction
 
-    def objective(self, batch: GraphBatch | LayeredBatch, target: Tensor, schedule: InOrder = IN_ORDER) -> Tensor:
+    def objective(
+        self,
+        batch: GraphBatch | LayeredBatch,
+        target: Tensor,
+        schedule: InOrder = IN_ORDER,
+        weight: Tensor | None = None,
+    ) -> Tensor:
         """What a step minimises: this process's share of the loss, of all draws, and of their consistency."""
         recipe = self.recipe
         draws = [self.forward(batch, schedule) for _ in range(recipe.draws)]
-        loss = self.loss(draws[0], target)
+        loss = self.loss(draws[0], target, weight)
         if recipe.draws > 1:
-            loss = torch.stack([loss, *(self.loss(draw, target) for draw in draws[1:])]).mean()
+            loss = torch.stack([loss, *(self.loss(draw, target, weight) for draw in draws[1:])]).mean()
         if recipe.consistency:
             total = all_reduce if self.fabric.world_size > 1 else one_process
             logits = [draw.to(loss_dtype(draw)) for draw in draws]
             loss = loss + recipe.consistency * consistency(logits, recipe.sharpening, total)
         return loss
 
-    def loss(self, prediction: Tensor, target: Tensor) -> Tensor:
-        """This process's share of the loss of a batch."""
+    def loss(self, prediction: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
+        """This process's share of the loss of a batch, whose graphs may have weights [B]."""
+        weight = self.weights.of(target, weight)
         target = self.scale.standardise(target) if self.recipe.scale_targets else target
         total = all_reduce if self.fabric.world_size > 1 else one_process
-        return self.task.loss.of(self.recipe)(prediction.to(loss_dtype(prediction)), target, total)
+        return self.task.loss.of(self.recipe)(prediction.to(loss_dtype(prediction)), target, total, weight)
 
     def backward(self, loss: Tensor) -> None:
         """Gradients of the loss of the whole batch: processes average their gradients, but their losses add up."""

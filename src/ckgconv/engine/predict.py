@@ -18,7 +18,6 @@ from ckgconv.data.packed_molecules import pack_molecules, read_molecules, with_v
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.run import Run
 from ckgconv.ops.precision import exact_products
-from ckgconv.tasks.losses import LOSSES
 
 ZINC_TYPES = (21,)
 # Of a batch; that of a few large molecules would not fit into memory otherwise.
@@ -107,7 +106,7 @@ def predict_molecules(
 
 def run_batch(run: Run, batch: Any) -> Tensor:
     """[M, T] values or probabilities."""
-    return LOSSES[run.recipe.training.loss].outcome(predict_batch(run.learner, batch))[0]
+    return run.learner.task.loss.outcome(predict_batch(run.learner, batch))[0]
 
 
 def predicted_with_features(run: Run, batch: Any) -> tuple[Tensor, Tensor]:

@@ -13,7 +13,6 @@ from ckgconv.engine.predict import embed
 from ckgconv.engine.run import Run
 from ckgconv.engine.sampling import graph_of, sampled
 from ckgconv.engine.window import fits
-from ckgconv.tasks.losses import LOSSES
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def predict_packed(
         tick(len(graphs))
     graph = torch.cat(owners)
     node = _number_in_graph(data, graph) if per_node else None
-    values, classes = LOSSES[run.recipe.training.loss].outcome(torch.cat(found))
+    values, classes = run.learner.task.loss.outcome(torch.cat(found))
     return PackedPredictions(graph, node, values, classes, torch.cat(embeddings))
 
 
@@ -55,7 +54,7 @@ def _predict_large(run: Run, data: PackedDataset, tick: Callable[[int], None]) -
     learner.model.eval()
     data = data.to(learner.fabric.device) if fits(data, learner.fabric.device) else data
     embeddings = node_states(learner, graph_of(learner, data), torch.arange(len(data.x), device=data.x.device))
-    values, classes = LOSSES[run.recipe.training.loss].outcome(predictions(learner, embeddings).cpu())
+    values, classes = run.learner.task.loss.outcome(predictions(learner, embeddings).cpu())
     graph = torch.arange(data.num_graphs).repeat_interleave(data.node_ptr.cpu().diff())
     tick(data.num_graphs)
     return PackedPredictions(graph, _number_in_graph(data, graph), values, classes, embeddings.float().cpu())

@@ -26,6 +26,7 @@ class Prepared:
     batch: GraphBatch
     y: Tensor  # [G], [G, T] or [N]
     node_split: Tensor | None  # [N], where nodes have splits of their own
+    weight: Tensor | None = None  # [G] of each graph in the loss, where graphs have weights
 
 
 @dataclass
@@ -40,7 +41,9 @@ class Kept:
 def prepare(learner: Learner, graphs: Tensor) -> Prepared:
     """The graphs of the given numbers [B], anew."""
     data = learner.batch(graphs)
-    return Prepared(learner.model.prepare(data), data.y, getattr(data, "node_split", None))
+    return Prepared(
+        learner.model.prepare(data), data.y, getattr(data, "node_split", None), getattr(data, "target_weight", None)
+    )
 
 
 def prepared_once(learner: Learner, graphs: Tensor) -> Prepared:
@@ -60,7 +63,7 @@ def prepared_once(learner: Learner, graphs: Tensor) -> Prepared:
 
 def tensor_bytes(prepared: Prepared) -> int:
     """What a prepared batch takes."""
-    leaves = pytree.tree_leaves((prepared.batch, prepared.y, prepared.node_split))
+    leaves = pytree.tree_leaves((prepared.batch, prepared.y, prepared.node_split, prepared.weight))
     return sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Tensor))
 
 

@@ -124,6 +124,7 @@ class Record:
     peak_memory_mb: int = 0
     at_once: int | None = None  # how many runs shared the device; None: unknown
     data: DataIdentity | None = None  # None in records of earlier versions
+    metrics: dict[str, dict[str, float]] | None = None  # by split, of the best epoch: those asked for besides `metric`
 
     @property
     def recipe_name(self) -> str:
@@ -156,7 +157,8 @@ class Record:
         for name in ("last", "averaged", "data"):
             part = getattr(self, name)
             values[name] = None if part is None else dict(vars(part))
-        for name in ("last", "averaged", "at_once", "data"):  # absent where unknown, as in records of earlier versions
+        # Absent where unknown, as in records of earlier versions.
+        for name in ("last", "averaged", "at_once", "data", "metrics"):
             if values[name] is None:
                 del values[name]
         return values
@@ -199,7 +201,15 @@ class Record:
             peak_memory_mb=values.get("peak_memory_mb", int, cls.peak_memory_mb),
             at_once=values.get_optional("at_once", int),
             data=None if values.values.get("data") is None else DataIdentity.from_json(values.part("data")),
+            metrics=_metrics(values),
         )
+
+
+def _metrics(values: JsonObject) -> dict[str, dict[str, float]] | None:
+    if values.values.get("metrics") is None:
+        return None
+    splits = values.part("metrics")
+    return {split: {name: splits.part(split).get(name, float) for name in splits.part(split)} for split in splits}
 
 
 def new_record(

@@ -20,11 +20,13 @@ from lightning.fabric import Fabric
 from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
+from ckgconv.data.row_report import RowReport
 from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.callbacks import Callbacks, watch_steps
 from ckgconv.engine.check import check_run
 from ckgconv.engine.endings import EpochMean, Weights, judge_endings, keep_endings
 from ckgconv.engine.epoch import evaluate, first_sample, loss_on, train_epoch
+from ckgconv.engine.further_metrics import add_metrics
 from ckgconv.engine.initial import begin
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.lock import locked_run
@@ -34,7 +36,7 @@ from ckgconv.engine.own_model import OwnModel
 from ckgconv.engine.parts import GivenParts, Parts, parts_of
 from ckgconv.engine.record import Epoch, Record, new_record, write_record
 from ckgconv.engine.resume import CheckpointBudget, restore, save_best, save_checkpoint
-from ckgconv.engine.run_data import GivenData, check_data, check_metric, training_data
+from ckgconv.engine.run_data import GivenData, check_data, check_metric, training_data, weights_of
 from ckgconv.engine.run_folder import check_folder, saved_record
 from ckgconv.engine.schedule import make_schedule
 from ckgconv.engine.selection import candidate, improves, reads_loss
@@ -49,7 +51,7 @@ from ckgconv.nn.graph_model import GraphModel
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe as recipe_of
 from ckgconv.recipes import to_json
-from ckgconv.tasks.given import task_of
+from ckgconv.tasks.given import scaled_outputs, task_of
 from ckgconv.tasks.scaling import TargetScale, fitted, unscaled
 
 LARGEST_SEED = 2**31 - 1
@@ -66,6 +68,7 @@ class Run:
     best_weights: Weights
     mean: EpochMean = field(default_factory=lambda: EpochMean(0))  # of the weights of the last epochs, while it trains
     endings: dict[str, Weights] = field(default_factory=dict)  # "last" and "averaged", once it has ended
+    rows: RowReport | None = None  # of a table, while it is trained
 
     @property
     def model(self) -> GraphModel:
@@ -123,7 +126,7 @@ def train(
         check_folder(folder, recipe, seed, precision, resume)
         saved = saved_record(folder).data if resume and folder is not None else None
         fabric = make_fabric(device, precision)
-        graphs, identity = training_data(recipe, data, watcher, folder, saved)
+        graphs, identity, rows = training_data(recipe, data, watcher, folder, saved)
         check_data(graphs, recipe, fabric.world_size)
         if parts.metric is None:
             check_metric(graphs, recipe)
@@ -137,7 +140,7 @@ def train(
         parameters = sum(parameter.numel() for parameter in learner.model.parameters())
         record = new_record(recipe, seed, parameters, fabric.device, precision, identity)
         record = replace(record, metric=learner.task.metric_name)
-        run = Run(recipe, learner, record, folder, {}, EpochMean(recipe.training.epochs))
+        run = Run(recipe, learner, record, folder, {}, EpochMean(recipe.training.epochs), rows=rows)
         first_epoch = restore(run, watcher) if resume else 0
         if run.writes:
             _write_beginning(run)
@@ -147,6 +150,7 @@ def train(
         if parts.test:
             record_test(run)
         else:
+            add_metrics(run, ("val",))
             _write_result(run)
     return run
 
@@ -156,6 +160,8 @@ def _write_beginning(run: Run) -> None:
     assert run.folder is not None
     write_record(run.folder, run.record)
     write_text(run.folder / "recipe.json", to_json(run.recipe))
+    if run.rows is not None:
+        run.rows.write(run.folder)
 
 
 def record_test(run: Run) -> None:
@@ -165,6 +171,7 @@ def record_test(run: Run) -> None:
     if best.test is None and len(run.learner.data.target_rows("test")):
         run.record.best = replace(best, test=run.evaluate("test"))
         judge_endings(run)
+    add_metrics(run)
     _write_result(run)
 
 
@@ -182,8 +189,10 @@ def make_learner(
     wrapped, prepared_optimizer = fabric.setup(model, chosen)
     scale = unscaled()
     if recipe.training.scale_targets and data.y is not None and len(data.train):
-        scale = fitted(data.y[data.target_rows("train")])
+        scale = fitted(data.y[data.target_rows("train")], scaled_outputs(recipe.training))
     scale = TargetScale(scale.mean.to(model.dtype), scale.spread.to(model.dtype)).to(fabric.device)
+    task = task_of(recipe.training, parts.loss, parts.metric)
+    weights = weights_of(data, recipe, task).to(fabric.device, model.dtype)
     data = data.to(fabric.device) if fits(data, fabric.device) else data
     return Learner(
         fabric,
@@ -193,7 +202,8 @@ def make_learner(
         data,
         scale,
         recipe.training,
-        task=task_of(recipe.training, parts.loss, parts.metric),
+        task=task,
+        weights=weights,
         average=WeightAverage(model, decay, chosen) if (decay := recipe.training.ema_decay) else None,
         schedule=make_schedule(chosen, recipe.training, parts.schedule, own is not None),
         watched=watch_steps(parts.callbacks),

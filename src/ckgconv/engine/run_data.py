@@ -9,15 +9,20 @@ import torch
 
 from ckgconv.checks import InputError, require
 from ckgconv.data import CATALOGUE, PackedDataset, data_folder, find, load
+from ckgconv.data.catalogue import reads_table
 from ckgconv.data.folds import folded
+from ckgconv.data.molecule_table import loaded_table
 from ckgconv.data.packed import widened
-from ckgconv.data.tables import is_table, read_table
+from ckgconv.data.row_report import RowReport, row_report
 from ckgconv.engine.batches import check_sampling
 from ckgconv.engine.data_identity import DataIdentity, identity_of
 from ckgconv.engine.watcher import Watcher
 from ckgconv.recipe import Recipe
+from ckgconv.tasks.given import metric_named
 from ckgconv.tasks.losses import LOSSES
 from ckgconv.tasks.metrics import Score
+from ckgconv.tasks.task import Task
+from ckgconv.tasks.weights import TargetWeights, fitted_weights
 
 # A data set, or the folder in which the packed file of the recipe's own is looked for; None: the default folder.
 GivenData = PackedDataset | Path | str | None
@@ -25,20 +30,27 @@ GivenData = PackedDataset | Path | str | None
 
 def training_data(
     recipe: Recipe, data: GivenData, watcher: Watcher, folder: Path | None = None, saved: DataIdentity | None = None
-) -> tuple[PackedDataset, DataIdentity]:
-    """`data` where it is a data set, otherwise the recipe's own; in a run to resume, what it was trained on."""
+) -> tuple[PackedDataset, DataIdentity, RowReport | None]:
+    """`data` where it is a data set, otherwise the recipe's own; in a run to resume, what it was trained on.
+
+    The rows of a table are reported.
+    """
     given = isinstance(data, PackedDataset)
     require(
         given or saved is None or not saved.given,
         f"{folder} was trained on data given in Python, which no file names: resume it in Python, with "
         f"train(…, data=…, resume=True).",
     )
-    graphs = _read(recipe, data)
-    if not given:
-        _warn_of_dropped_rows(recipe, graphs, watcher)
+    report = None
+    if not given and reads_table(recipe.data):
+        loaded = loaded_table(recipe.data)
+        graphs, report = loaded.dataset, row_report(loaded, recipe.data)
+        _tell(report, watcher)
+    else:
+        graphs = _read(recipe, data)
     found = identity_of(graphs, recipe.data.name, given if saved is None else saved.given)
     _check_same(folder, recipe, data, saved, found)
-    return graphs, found
+    return graphs, found, report
 
 
 def opened_data(folder: Path, recipe: Recipe, data: GivenData, saved: DataIdentity | None) -> PackedDataset:
@@ -92,6 +104,10 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     check_targets(data, recipe)
     check_known(data, recipe)
     check_features(data, recipe)
+    require(
+        data.target_weight is None or not data.node_targets,
+        f"{name} has weights of graphs, but targets of nodes: leave out target_weight.",
+    )
     check_sampling(data, recipe, processes)
     _check_statistics(data, recipe, processes)
     if recipe.training.sampling.kind != "none":
@@ -165,7 +181,7 @@ def check_known(data: PackedDataset, recipe: Recipe) -> None:
     """Refuse training targets of which none is known."""
     assert data.y is not None
     y = widened(data.y)[data.target_rows("train")]
-    known = y.isfinite() if LOSSES[recipe.training.loss].targets == "values" else y >= 0
+    known = y.isfinite() if LOSSES[recipe.training.loss].targets in ("values", "mixed") else y >= 0
     sentence = f"The data set {recipe.data.name!r} has no known target in split 'train': give at least one."
     require(bool(known.any()), sentence)
 
@@ -174,7 +190,7 @@ def check_metric(data: PackedDataset, recipe: Recipe) -> None:
     """Refuse validation targets that do not define the recipe's metric, so that no epoch could be chosen by it."""
     assert data.y is not None
     rows, outputs = data.target_rows("val"), recipe.model.head.outputs
-    judge = Score(recipe.training.metric, outputs, data.y.device)
+    judge = Score(metric_named(recipe.training.metric, recipe.training), outputs, data.y.device)
     judge.collector.sync_on_compute = False  # every process has all rows
     # Not all the same: a correlation with constant predictions is undefined, whatever the targets.
     guesses = torch.linspace(-1, 1, len(rows) * outputs, device=data.y.device).view(len(rows), outputs)
@@ -193,12 +209,34 @@ def no_data() -> PackedDataset:
     return PackedDataset(pointers, pointers, torch.zeros(2, 0), empty, None, None, None, empty, empty, empty)
 
 
-def _warn_of_dropped_rows(recipe: Recipe, data: PackedDataset, watcher: Watcher) -> None:
-    """Warn where rows of a table were left out for want of a valid molecule or a target."""
-    path = Path(recipe.data.name)
-    if not is_table(path) or recipe.data.limit is not None:
-        return
-    rows = len(read_table(path).rows)
-    if data.num_graphs < rows:
-        dropped = rows - data.num_graphs
-        watcher.warn(f"{dropped} of {rows} rows of {path} have no valid SMILES or no target and are left out.")
+def weights_of(data: PackedDataset, recipe: Recipe, task: Task) -> TargetWeights:
+    """Weights of targets in the loss, as the training split gives them."""
+    weight, training = data.target_weight, recipe.training
+    require(
+        task.loss.weighted or (weight is None and not training.class_balance),
+        "The loss given takes no weights of targets: leave out data.weight_column and training.class_balance.",
+    )
+    if data.y is None or not len(data.train):
+        return TargetWeights()
+    rows = data.target_rows("train")
+    found = fitted_weights(
+        task.loss,
+        training.class_balance,
+        data.y[rows].cpu(),
+        None if weight is None else weight[rows].cpu(),
+        recipe.model.head.outputs,
+    )
+    require(weight is None or found.mean > 0, "Every weight in the training split is 0: give some above it.")
+    return found
+
+
+def _tell(report: RowReport, watcher: Watcher) -> None:
+    """Say what the rows of a table are; a watcher need not take notes."""
+    for sentence in report.warnings():
+        watcher.warn(sentence)
+    note = getattr(watcher, "note", _nothing)
+    for sentence in report.notes():
+        note(sentence)
+
+
+def _nothing(sentence: str) -> None: ...

@@ -25,13 +25,14 @@ class Sample:
 
     batch: GraphBatch | LayeredBatch
     target: Tensor  # of each graph or node; one that does not count is NaN or class -1
+    weight: Tensor | None = None  # [B] of each graph in the loss, where graphs have weights
 
 
 def eager_sample(learner: Learner, graphs: Tensor, split: str) -> Sample:
     """The graphs of the given numbers [B], unpadded, with their targets in a split."""
     # Graphs that meet in an order of their own each epoch hardly ever form the same batch again.
     prepared = prepared_once(learner, graphs) if graphs.shape[0] == 1 else prepare(learner, graphs)
-    return Sample(prepared.batch, targets(learner, prepared, split))
+    return Sample(prepared.batch, targets(learner, prepared, split), prepared.weight)
 
 
 def targets(learner: Learner, batch: Prepared, split: str) -> Tensor:
@@ -97,7 +98,8 @@ class Source:
         else:
             counts, y = numbers >= 0, data.y[numbers.clamp(min=0)]
         y = y.to(dtype) if y.is_floating_point() else y.long()
-        return Sample(batch, mask_targets(y, counts, self.learner.recipe.loss))
+        weight = None if data.target_weight is None else data.target_weight[numbers.clamp(min=0)].to(dtype)
+        return Sample(batch, mask_targets(y, counts, self.learner.recipe.loss), weight)
 
 
 def source_of(learner: Learner) -> Source:

@@ -32,7 +32,7 @@ Keep = Callable[[Tensor], None]
 def step_parts(learner: Learner, sample: Sample, schedule: InOrder = IN_ORDER) -> Iterator[tuple[Part, Tensor]]:
     """Run a step; yields each part when it is done, with this process's share of the loss."""
     learner.optimizer.zero_grad(set_to_none=True)
-    loss = learner.objective(sample.batch, sample.target, schedule)
+    loss = learner.objective(sample.batch, sample.target, schedule, sample.weight)
     share = loss.detach()
     yield Part.FORWARD, share
     learner.backward(loss)

@@ -47,6 +47,7 @@ class Window:
             "edge_attr": capacity.edges,
             "edge_weight": capacity.edges,
             "graph_features": capacity.graphs,
+            "target_weight": capacity.graphs,
             "y": capacity.nodes if data.node_targets else capacity.graphs,
         }
         buffers = {

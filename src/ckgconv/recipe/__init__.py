@@ -24,24 +24,42 @@ from ckgconv.recipe.limits import (
     Width,
 )
 
+SplitName = Literal[
+    "official",
+    "random",
+    "random_with_repeated_smiles",
+    "stratified",
+    "scaffold",
+    "scaffold_balanced",
+    "butina",
+    "group",
+    "column",
+]
+
 
 @dataclass(frozen=True)
 class DataRecipe:
     """Which graphs, and how they are split.
 
     `name` is a data set of `ckgconv data list`, a packed .npz file, a folder with train.npz, val.npz and test.npz, or a
-    CSV of molecules.
+    table of molecules (`data.tables`).
     """
 
     name: str
     limit: int | None = None  # use only this many graphs of each split, the first ones; None: all
-    smiles: str = "smiles"  # CSV: column of the molecules
-    targets: tuple[str, ...] = ()  # CSV: columns of the targets
-    features: tuple[str, ...] = ()  # CSV: columns of numbers that the network reads beside each molecule
-    descriptors: Literal["none", "rdkit"] = "none"  # CSV: descriptors that it reads, too (`data.descriptors`)
-    most_atoms: Count = 1000  # CSV: larger molecules are left out, each with the reason
-    split: Literal["official", "random", "scaffold"] = "official"  # of a CSV: random or scaffold
-    split_seed: int = 0  # seed of the random split of a CSV, and of folds
+    smiles: str = "smiles"  # table: column of the molecules
+    targets: tuple[str, ...] = ()  # table: columns of the targets
+    features: tuple[str, ...] = ()  # table: columns of numbers that the network reads beside each molecule
+    descriptors: Literal["none", "rdkit"] = "none"  # table: descriptors that it reads, too (`data.descriptors`)
+    most_atoms: Count = 1000  # table: larger molecules are left out, each with the reason
+    split: SplitName = "official"  # of a table: one of `data.splits`
+    split_seed: int = 0  # seed of a random split of a table, and of folds
+    split_sizes: tuple[NotNegative, ...] = (0.8, 0.1, 0.1)  # table: shares of train, validation and test
+    split_column: str = ""  # table: column of the words train, val and test, where the split is "column"
+    group_column: str = ""  # table: column of groups, none of which is divided, where the split is "group"
+    weight_column: str = ""  # table: column of the weights of rows in the loss; "": all are 1
+    cluster_distance: Annotated[float, AtLeast(0), AtMost(1)] = 0.4  # table: Tanimoto distance of neighbours, butina
+    classes: tuple[tuple[str, ...], ...] = ()  # table: names of the classes of each target, none of a number; (): none
     split_number: Whole = 0  # which split, of nodes that were split several times
     folds: int | None = None  # divide all graphs into this many folds, whatever their splits; None: keep the splits
     fold: Whole = 0  # which fold is tested; the next one validates, the others train
@@ -230,6 +248,11 @@ class TrainingRecipe:
     optimizer: str = "adamw"  # name in OPTIMIZERS
     momentum: Annotated[float, AtLeast(0), LessThan(1)] = 0.9  # of SGD
     huber_delta: Positive = 1.0  # error at which the Huber loss turns linear, in the units the network is trained in
+    focal_gamma: NotNegative = 2.0  # of the focal losses: how little rows that are predicted well count
+    class_balance: bool = False  # weigh classes and labels by the inverse of their frequency in training
+    metrics: tuple[str, ...] = ()  # names in METRICS that are reported next to the metric
+    mixed: tuple[str, ...] = ()  # loss "mixed": name in LOSSES of the loss of each column
+    mixed_outputs: tuple[Count, ...] = ()  # loss "mixed": outputs of each column, its number of classes or 1
     sampling: SamplingRecipe = SamplingRecipe()  # mini-batches of one large graph
     ema_decay: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # of the averaged weights that are evaluated; 0: none
     smooth_validation: Count = 1  # the best epoch is that of the best mean of this many validations, its own the last

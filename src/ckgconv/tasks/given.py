@@ -23,6 +23,7 @@ from ckgconv.checks import InputError, require
 from ckgconv.recipe import TrainingRecipe
 from ckgconv.tasks.losses import LOSSES
 from ckgconv.tasks.metrics import METRICS
+from ckgconv.tasks.mixed import MixedLoss, metric_of_columns
 from ckgconv.tasks.task import Loss, Metric, Targets, Task, Total
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]
@@ -48,16 +49,38 @@ GivenMetric = Metric | OwnMetric | torchmetrics.Metric
 
 def task_of(recipe: TrainingRecipe, loss: GivenLoss | None = None, metric: GivenMetric | None = None) -> Task:
     """Loss and metric of a recipe, or those given in their place for the same kind of targets."""
-    named = LOSSES[recipe.loss]
+    named = LOSSES[recipe.loss].fitted(recipe)
     chosen = named if loss is None else _loss(loss, named.targets)
-    judge = METRICS[recipe.metric] if metric is None else _metric(metric, named.targets)
+    judge = metric_named(recipe.metric, recipe) if metric is None else _metric(metric, named.targets)
+    others = {name: metric_named(name, recipe) for name in recipe.metrics}
     for what, kind in (("loss", chosen.targets), ("metric", judge.targets)):
         require(
             kind == named.targets,
             f"The {what} is one of {kind}, but the targets of the recipe's loss {recipe.loss!r} are {named.targets}: "
             f"choose a recipe whose loss has the same kind of targets.",
         )
-    return Task(chosen, judge, recipe.metric if metric is None else _name(metric))
+    return Task(chosen, judge, recipe.metric if metric is None else _name(metric), others)
+
+
+def metric_named(name: str, recipe: TrainingRecipe) -> Metric:
+    """A metric of METRICS; where the targets are of several kinds, of the columns that it can judge."""
+    loss = LOSSES[recipe.loss].fitted(recipe)
+    if not isinstance(loss, MixedLoss):
+        return METRICS[name]
+    score: dict[Targets, Metric] = {
+        "values": METRICS["r2"],
+        "labels": METRICS["auroc"],
+        "classes": METRICS["sbm_accuracy"],
+    }
+    return metric_of_columns(name, METRICS[name], loss.columns, score)
+
+
+def scaled_outputs(recipe: TrainingRecipe) -> list[bool] | None:
+    """Which outputs are values, to be standardised, where targets are of several kinds; None: all."""
+    loss = LOSSES[recipe.loss].fitted(recipe)
+    if not isinstance(loss, MixedLoss):
+        return None
+    return [column.targets == "values" for column in loss.columns for _ in range(column.outputs)]
 
 
 def known(prediction: Tensor, target: Tensor, targets: Targets) -> tuple[Tensor, Tensor]:

@@ -10,15 +10,22 @@ Legend: M rows (graphs or nodes), T outputs.
 from torch import Tensor
 from torch.nn import functional as F
 
-from ckgconv.tasks.task import Loss, Total, one_process
+from ckgconv.tasks.task import Loss, Total, one_process, weighted
 
 
-def huber(prediction: Tensor, target: Tensor, total: Total = one_process, huber_delta: float = 1.0) -> Tensor:
+def huber(
+    prediction: Tensor,
+    target: Tensor,
+    total: Total = one_process,
+    weight: Tensor | None = None,
+    huber_delta: float = 1.0,
+) -> Tensor:
     """[M, T] and [M, T] or [M] → scalar; targets of NaN do not count, nor do their predictions."""
     target = target.reshape(prediction.shape).to(prediction.dtype)
     known = target.isfinite()
     prediction, target = prediction.where(known, 0.0), target.where(known, 0.0)
-    return F.huber_loss(prediction, target, reduction="sum", delta=huber_delta) / total(known.sum()).clamp(min=1)
+    terms = F.huber_loss(prediction, target, reduction="none", delta=huber_delta)
+    return weighted(terms, weight).sum() / total(known.sum()).clamp(min=1)
 
 
-HUBER = Loss(huber, targets="values", options=("huber_delta",))
+HUBER = Loss(huber, targets="values", options=("huber_delta",), weighted=True)

@@ -6,7 +6,10 @@
     average_precision   unweighted mean over the labels (`ranking`)
     auroc               unweighted mean over the labels (`ranking`)
     rmse                √ mean (ŷ - y)² over known targets
+    mse                 mean (ŷ - y)² over known targets
     r2                  share of the variance explained, mean over the outputs
+    f1, mcc, label_f1 … of decisions (`decided`)
+    mixed_score         of targets of different kinds (`mixed`)
 
 A metric that the known targets do not define is NaN, never a number that looks like a score.
 
@@ -23,6 +26,9 @@ from torchmetrics import Metric as Collector
 from torchmetrics.classification import MulticlassAccuracy, MulticlassRecall
 
 from ckgconv.registry import Registry
+from ckgconv.tasks.decided import DECIDED
+from ckgconv.tasks.mixed import MIXED_SCORE
+from ckgconv.tasks.mse import MSE
 from ckgconv.tasks.r2 import R2_SCORE
 from ckgconv.tasks.ranking import AUROC, AVERAGE_PRECISION
 from ckgconv.tasks.rmse import RMSE
@@ -101,6 +107,9 @@ OURS = {
     "average_precision": AVERAGE_PRECISION,
     "auroc": AUROC,
     "rmse": RMSE,
+    "mse": MSE,
     "r2": R2_SCORE,
+    **DECIDED,
+    "mixed_score": MIXED_SCORE,
 }
 METRICS: Registry[Metric] = Registry("metric", "ckgconv.metrics", OURS, Metric)

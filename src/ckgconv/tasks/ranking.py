@@ -29,10 +29,11 @@ class MeanOverLabels(torchmetrics.Metric):
     probability: list[Tensor]
     label: list[Tensor]
 
-    def __init__(self, of_label: Ranking, needs_negatives: bool) -> None:
+    def __init__(self, of_label: Ranking, needs_negatives: bool, needs_positives: bool = True) -> None:
         super().__init__()
         self.of_label = of_label
         self.needs_negatives = needs_negatives
+        self.needs_positives = needs_positives
         self.add_state("probability", [], dist_reduce_fx="cat")
         self.add_state("label", [], dist_reduce_fx="cat")
 
@@ -48,7 +49,9 @@ class MeanOverLabels(torchmetrics.Metric):
         for probability, label in zip(dim_zero_cat(self.probability).T, dim_zero_cat(self.label).T, strict=True):
             known = label != IGNORED
             positive = label[known] > 0
-            if bool(positive.any()) and not (self.needs_negatives and bool(positive.all())):
+            lacks_positives = self.needs_positives and not bool(positive.any())
+            lacks_negatives = self.needs_negatives and bool(positive.all())
+            if len(positive) and not lacks_positives and not lacks_negatives:
                 found.append(self.of_label(probability[known], label[known]))
         return torch.stack(found).double().mean() if found else torch.full((), torch.nan)
 

@@ -2,6 +2,7 @@
 units.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,14 +28,21 @@ class TargetScale:
         return prediction * self.spread + self.mean
 
 
-def fitted(target: Tensor) -> TargetScale:
-    """The scale of known training targets [M, T]; a constant target keeps spread 1."""
+def fitted(target: Tensor, scaled: Sequence[bool] | None = None) -> TargetScale:
+    """The scale of known training targets [M, T]; a constant target keeps spread 1.
+
+    `scaled` [T] says which targets are standardised; None: all.
+    """
     target = target.reshape(target.shape[0], -1).double()
     known = target.isfinite()
     count = known.sum(0).clamp(min=1)
     mean = target.nan_to_num().sum(0) / count
     spread = ((target - mean).square().nan_to_num().sum(0) / count).sqrt()
-    return TargetScale(mean.float(), torch.where(spread > 1e-12, spread, 1.0).float())
+    spread = torch.where(spread > 1e-12, spread, 1.0)
+    if scaled is not None:
+        chosen = torch.tensor(scaled, device=target.device)
+        mean, spread = mean.where(chosen, 0.0), spread.where(chosen, 1.0)
+    return TargetScale(mean.float(), spread.float())
 
 
 def unscaled() -> TargetScale:

@@ -4,15 +4,16 @@ targets   a prediction [M, T] is           a target is                 users see
 values    the value itself                 a number; NaN: unknown      the value
 classes   logits, or the logit of class 1  a class; -1: unknown        probabilities, and the most probable class
 labels    a logit of each label            0 or 1; -1, NaN: unknown    probabilities
+mixed     columns of all these (`mixed`)   one column for each output  values and probabilities
 
 A metric can judge a network where its targets are of the same kind as those of the loss.
 
 Legend: M rows (graphs or nodes), T outputs.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import torch
 import torchmetrics
@@ -20,10 +21,10 @@ from torch import Tensor
 
 from ckgconv.recipe import TrainingRecipe
 
-Targets = Literal["values", "classes", "labels"]
+Targets = Literal["values", "classes", "labels", "mixed"]
 # A sum over the processes that share a batch.
 Total = Callable[[Tensor], Tensor]
-BoundLoss = Callable[[Tensor, Tensor, Total], Tensor]
+BoundLoss = Callable[..., Tensor]  # (prediction, target, total, weight or None)
 
 # The class or label of a row that does not count; a value that does not count is NaN.
 IGNORED = -1
@@ -32,6 +33,13 @@ IGNORED = -1
 def one_process(value: Tensor) -> Tensor:
     """The total over one process."""
     return value
+
+
+def weighted(terms: Tensor, weight: Tensor | None) -> Tensor:
+    """Terms [M] or [M, T] times weights [M] or [M, T]."""
+    if weight is None:
+        return terms
+    return terms * (weight.unsqueeze(-1) if weight.dim() < terms.dim() else weight).to(terms.dtype)
 
 
 @dataclass(frozen=True)
@@ -45,20 +53,32 @@ class Loss:
         options: fields of the training recipe that the function takes by name.
         static: whether shapes never depend on how many rows count, and nothing is read back to the host, so that a
             step can be captured.
+        weighted: whether the function takes weights of the targets, [M] or [M, T], as `weight`: each term of the mean
+            is multiplied by its own (`weights`).
     """
 
     function: Callable[..., Tensor]
     targets: Targets
     options: tuple[str, ...] = ()
     static: bool = True
+    weighted: bool = False
 
-    def __call__(self, prediction: Tensor, target: Tensor, total: Total = one_process, **options: float) -> Tensor:
+    def __call__(self, prediction: Tensor, target: Tensor, total: Total = one_process, **options: Any) -> Tensor:
         return self.function(prediction, target, total, **options)
 
     def of(self, recipe: TrainingRecipe) -> BoundLoss:
         """The loss with the recipe's options."""
         options = {name: getattr(recipe, name) for name in self.options}
-        return lambda prediction, target, total: self.function(prediction, target, total, **options)
+
+        def bound(prediction: Tensor, target: Tensor, total: Total, weight: Tensor | None = None) -> Tensor:
+            own = options if weight is None else {**options, "weight": weight}
+            return self.function(prediction, target, total, **own)
+
+        return bound
+
+    def fitted(self, recipe: TrainingRecipe) -> "Loss":
+        """The loss for the columns of a recipe; only that of several kinds differs."""
+        return self
 
     def outcome(self, prediction: Tensor) -> tuple[Tensor, Tensor | None]:
         """What users see of a prediction: values or probabilities, and of classes also the most probable one."""
@@ -111,6 +131,7 @@ class Task:
     loss: Loss
     metric: Metric
     metric_name: str
+    others: Mapping[str, Metric] = field(default_factory=dict)  # reported next to the metric, by name
 
 
 def classes_of(prediction: Tensor) -> Tensor:
@@ -138,4 +159,14 @@ def feed_labels(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor)
     metric.update(*((values.squeeze(-1) if single else values) for values in (probabilities, labels)))
 
 
-FEEDS: dict[Targets, Feed] = {"values": feed_values, "classes": feed_classes, "labels": feed_labels}
+def feed_mixed(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor) -> None:
+    """Add whole rows."""
+    metric.update(prediction, target.reshape(prediction.shape))
+
+
+FEEDS: dict[Targets, Feed] = {
+    "values": feed_values,
+    "classes": feed_classes,
+    "labels": feed_labels,
+    "mixed": feed_mixed,
+}

@@ -1,11 +1,9 @@
 """Names of the outputs of a run."""
 
+from ckgconv.engine import output_names as names
 from ckgconv.engine.run import Run
 
 
 def output_names(run: Run) -> tuple[str, ...]:
-    """The targets; prediction, or prediction0, …, where these have no names."""
-    outputs = run.recipe.model.head.outputs
-    unnamed = ("prediction",) if outputs == 1 else tuple(f"prediction{index}" for index in range(outputs))
-    targets = tuple(run.recipe.data.targets)
-    return targets if len(targets) == outputs else unnamed
+    """The targets; of classes one name for each; prediction, or prediction0, …, where targets have no names."""
+    return names.output_names(run.recipe)

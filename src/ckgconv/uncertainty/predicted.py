@@ -15,7 +15,7 @@ Legend: M molecules, T outputs, D channels that the head reads.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,7 @@ class PredictedMolecules(Sequence[PredictedMolecule]):
     upper: Values | None = None  # [M, T]
     calibrated: Values | None = None  # [M, T]
     nearness: Nearness | None = None
+    classes: dict[str, list[str]] = field(default_factory=dict)  # by target of classes, the most probable one [M]
     embeddings: Values | None = None  # [M, D]
 
     def __len__(self) -> int:
@@ -124,6 +125,8 @@ class PredictedMolecules(Sequence[PredictedMolecule]):
             if values is not None:
                 for name, column in zip(self.names, values.T, strict=True):
                     found[column_name(name, ending)] = _defined(column)
+        for target, names in self.classes.items():
+            found[column_name(target, "predicted")] = [each or None for each in names]
         if self.nearness is not None:
             found["similarity"] = _defined(self.nearness.similarity)
             found["nearest"] = [each or None for each in self.nearness.nearest]

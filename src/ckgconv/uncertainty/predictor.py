@@ -21,6 +21,7 @@ from ckgconv.data.molecules import parse_smiles
 from ckgconv.data.packed_molecules import with_values
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
+from ckgconv.engine.output_names import most_probable
 from ckgconv.engine.predict import predict_molecules, read_for
 from ckgconv.engine.run import Run
 from ckgconv.engine.together import check_together
@@ -142,6 +143,7 @@ class Predictor:
             upper=upper,
             calibrated=self.calibrated(values),
             nearness=self._nearness(smiles, reasons),
+            classes=most_probable(self.run.recipe, _rows(values, reasons)),
             embeddings=found[0].embeddings,
         )
 
@@ -179,3 +181,9 @@ class Predictor:
         most_atoms = self.run.recipe.data.most_atoms
         rows = zip(smiles, reasons, strict=True)
         return domain.nearness([None if why else fingerprint(parse_smiles(each, most_atoms)) for each, why in rows])
+
+
+def _rows(values: Values, reasons: Sequence[str]) -> list[list[float] | None]:
+    """Values [M, T] by row; None where there is no prediction."""
+    rows: list[list[float]] = values.tolist()
+    return [None if why else row for row, why in zip(rows, reasons, strict=True)]
