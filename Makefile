@@ -38,11 +38,12 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
-# Chromium, in which tests open the pages that are written; where it cannot be installed they are skipped, but in CI.
+# Chromium, in which tests open the pages that are written, and its driver, by which they click on them; where they cannot
+# be installed these tests are skipped, but in CI.
 browser:
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	@{ { command -v chromium || command -v chromium-browser || command -v google-chrome; } && command -v chromedriver; } >/dev/null \
 	|| { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
-	&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
+	&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; } \
 	|| echo "Chromium could not be installed here (that takes root and apt-get): tests that open pages are skipped, and fail in CI."
 
 pytest: setup browser

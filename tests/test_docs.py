@@ -10,6 +10,8 @@ A page is one session in an empty folder: its blocks run in order and share name
 
 import gc
 import importlib
+import itertools
+import json
 import re
 import shlex
 import shutil
@@ -17,6 +19,7 @@ import sys
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import typer
@@ -46,6 +49,7 @@ SHORTENED = {
     "ckgconv train examples/logp.csv --target logp --init": None,  # of a network that is larger than those of tests
     "ckgconv pretrain": None,  # of a file that the reader has
     "ckgconv export": "--format onnx",
+    "ckgconv serve": None,  # parsed: it runs until it is interrupted
     "ckgconv data build": None,  # parsed: it draws 26,000 graphs, or downloads
     "python examples/own_loop.py": "--epochs 1 --limit 8 --width 8 --blocks 2",
 }
@@ -147,13 +151,27 @@ class Session:
             module.loader.exec_module(loaded)
             loaded.main([*options, *shlex.split(extra)])
 
+    def curl(self, arguments: list[str]) -> None:
+        """The address must be one of the server's, and a body JSON."""
+        source = "".join(path.read_text() for path in (ROOT / "src" / "ckgconv" / "serve").glob("*.py"))
+        known = re.findall(r'"(/api/[\w-]+)"', source)
+        assert urlsplit(next(each for each in arguments if each.startswith("http"))).path in known
+        for option, value in itertools.pairwise(arguments):
+            assert option != "-d" or json.loads(value)
+
     def torchrun(self, arguments: list[str]) -> None:
         place = arguments.index("ckgconv")
         assert arguments[place - 1] == "-m"
         parse(arguments[place + 1 :])
 
 
-CHECKS = {"pip": Session.pip, "make": Session.make, "python": Session.python, "torchrun": Session.torchrun}
+CHECKS = {
+    "curl": Session.curl,
+    "pip": Session.pip,
+    "make": Session.make,
+    "python": Session.python,
+    "torchrun": Session.torchrun,
+}
 
 
 def shortened(command: str) -> str | None:

@@ -1,9 +1,14 @@
-"""A headless Chromium driven by plain HTTP calls to its driver (W3C WebDriver), without a package for it.
+"""The browser of `browser`, driven by plain HTTP calls to its driver (W3C WebDriver): clicks, keys, downloads.
 
-Debian and Ubuntu have both programs: apt-get install chromium chromium-driver.
+    with window(folder) as page:
+        page.open("http://127.0.0.1:PORT/")
+        page.click("#predict")
+
+`make browser` installs both programs. Where one is missing, tests are skipped, except in CI, where they fail.
 """
 
 import base64
+import os
 import shutil
 import subprocess
 import time
@@ -13,16 +18,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
+from browser import OPTIONS, executable
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-HAS_BROWSER = CHROMIUM is not None and DRIVER is not None
-OPTIONS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb")
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 SECONDS = 30.0
 
 
-class Browser:
+class Window:
     """One window."""
 
     def __init__(self, client: httpx.Client, capabilities: dict[str, Any]) -> None:
@@ -99,24 +102,35 @@ class Browser:
         return answer
 
 
+def driver_program() -> str:
+    """The driver of the browser; without one the test is skipped, and in CI it fails."""
+    found = shutil.which("chromedriver")
+    if found is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(
+            "There is no chromedriver: install it with 'make browser'."
+        )
+    assert found is not None
+    return found
+
+
 @contextmanager
-def browser(downloads: Path, width: int = 1200, height: int = 900) -> Iterator[Browser]:
+def window(downloads: Path, width: int = 1200, height: int = 900) -> Iterator[Window]:
     """A window that saves files to a folder."""
-    assert DRIVER is not None
-    driver = subprocess.Popen([DRIVER, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    program, chromium = driver_program(), executable()
+    driver = subprocess.Popen([program, "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         assert driver.stdout is not None
         line = next(line for line in driver.stdout if "successfully on port" in line)
         port = line.split("on port ")[1].strip(" .\n")
         preferences = {"download.default_directory": str(downloads), "download.prompt_for_download": False}
-        chrome = {"binary": CHROMIUM, "args": [*OPTIONS, f"--window-size={width},{height}"], "prefs": preferences}
+        chrome = {"binary": chromium, "args": [*OPTIONS, f"--window-size={width},{height}"], "prefs": preferences}
         capabilities = {"goog:chromeOptions": chrome, "goog:loggingPrefs": {"browser": "ALL"}}
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
-            window = Browser(client, capabilities)
+            opened = Window(client, capabilities)
             try:
-                yield window
+                yield opened
             finally:
-                window._send("DELETE", window.path)
+                opened._send("DELETE", opened.path)
     finally:
         driver.terminate()
         driver.wait()

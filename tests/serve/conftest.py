@@ -9,7 +9,7 @@ import uvicorn
 from ckgconv import train
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import with_value
-from ckgconv.recipes.molecules import molecules
+from ckgconv.recipes.molecules import fitting, molecules
 from ckgconv.serve.app import make_app
 from ckgconv.serve.guard import Guard
 from ckgconv.serve.limits import Limits
@@ -41,7 +41,7 @@ def runs(tmp_path_factory):
     for setting in SMALL:
         recipe = with_value(recipe, setting)
     for seed in range(2):
-        train(recipe, seed=seed, folder=folder / f"seed{seed}", device="cpu")
+        train(fitting(recipe), seed=seed, folder=folder / f"seed{seed}", device="cpu")
     return [str(folder / f"seed{seed}") for seed in range(2)]
 
 
