@@ -18,6 +18,7 @@ from ckgconv.cli.info import info
 from ckgconv.cli.predict import predict_command
 from ckgconv.cli.pretrain import pretrain_command
 from ckgconv.cli.report import report_command
+from ckgconv.cli.search import search_command
 from ckgconv.cli.serve import serve_command
 from ckgconv.cli.study import study_command
 from ckgconv.cli.train import train_command
@@ -41,6 +42,7 @@ app.command("info")(info)
 app.add_typer(data_commands, name="data")
 app.command("bench")(bench_command)
 app.command("study")(study_command)
+app.command("search")(search_command)
 app.command("campaign")(campaign_command)
 
 # The exit code of a program that Ctrl-C interrupted.
