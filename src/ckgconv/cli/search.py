@@ -8,10 +8,12 @@ import typer
 from ckgconv.checks import check_choice, require
 from ckgconv.cli import terminal
 from ckgconv.cli.curve import draw_curve
+from ckgconv.cli.initial_options import FeatureOptions, InitialOptions
 from ckgconv.cli.option_groups import with_groups
 from ckgconv.cli.table_options import TableOptions
 from ckgconv.cli.train import resolve
 from ckgconv.cli.train_report import summary
+from ckgconv.cli.training_options import TrainingOptions
 from ckgconv.engine.lock import holder_of, locked
 from ckgconv.engine.setup import process_count
 from ckgconv.files import valid_json
@@ -32,6 +34,9 @@ def search_command(
         str, typer.Argument(metavar="RECIPE", help=f"A table, a recipe.json or a recipe; or '{STATUS}', and a FOLDER.")
     ],
     table: TableOptions,
+    features: FeatureOptions,
+    initial: InitialOptions,
+    training: TrainingOptions,
     folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help=f"Of '{STATUS}': a search's.")] = None,
     trials: Annotated[int, typer.Option(help="Trials in all; those of earlier calls count.")] = 30,
     space: Annotated[Path | None, typer.Option(help="A JSON file of what to vary, in place of the default.")] = None,
@@ -55,7 +60,7 @@ def search_command(
         _show(open_search(folder), as_json)
         return
     require(folder is None, f"{folder} was given after {what}: name the folder of a search with --out.")
-    recipe = resolve(what, table)
+    recipe = training.applied(initial.applied(resolve(what, table, features)))
     for setting in settings or []:
         recipe = with_value(recipe, setting)
     search = SearchFolder(out or SEARCHES / recipe.name, recipe, read_space(space, recipe), seed, precision)
