@@ -50,6 +50,9 @@ SHORTENED = {
     "ckgconv pretrain": None,  # of a file that the reader has
     "ckgconv export": "--format onnx",
     "ckgconv serve": None,  # parsed: it runs until it is interrupted
+    "ckgconv search": None,  # parsed: thirty trials
+    "ckgconv search examples/logp.csv --target logp --space": f"--trials 1 {SMALL} --device cpu",
+    "ckgconv search status runs/searches/small": "",
     "ckgconv data build": None,  # parsed: it draws 26,000 graphs, or downloads
     "python examples/own_loop.py": "--epochs 1 --limit 8 --width 8 --blocks 2",
 }

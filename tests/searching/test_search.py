@@ -79,9 +79,7 @@ def test_a_process_that_is_killed_fails_its_trial(search, monkeypatch):
 
     monkeypatch.setattr(module.subprocess, "run", killed)
     lines = []
-    with pytest.raises(
-        InputError, match=r"has ended with a network\. The last one: its process ended with code"
-    ):
+    with pytest.raises(InputError, match=r"has ended with a network\. The last one: its process ended with code"):
         run_search(search, SearchSettings(2, at_once=2, where=TrialSettings("cpu", search.path)), lines.append)
     assert [each[-4:] for each in asked] == [["--device", "cpu", "--data-dir", str(search.path)]] * 2
     assert all("failed: its process ended with code -9" in line for line in lines)

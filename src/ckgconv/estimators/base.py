@@ -40,6 +40,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         dropout: on the kernels.
         epochs, batch_size, learning_rate, weight_decay: length and steps of training.
         patience: stop after this many epochs without a better validation metric.
+        init: a run's folder, or a trained network by name, whose weights to begin with.
         loss, metric: by name, such as "huber" and "rmse".
         settings: any other values of the recipe by their paths, such as {"model.steps": 16}.
         validation_fraction: share of the rows that chooses the epoch.
@@ -63,6 +64,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         learning_rate: float | None = None,
         weight_decay: float | None = None,
         patience: int | None = None,
+        init: str | None = None,
         loss: str | None = None,
         metric: str | None = None,
         settings: dict[str, Any] | None = None,
@@ -80,6 +82,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.patience = patience
+        self.init = init
         self.loss = loss
         self.metric = metric
         self.settings = settings

@@ -37,6 +37,7 @@ PATHS = {
     "learning_rate": "training.learning_rate",
     "weight_decay": "training.weight_decay",
     "patience": "training.patience",
+    "init": "training.init",
     "loss": "training.loss",
     "metric": "training.metric",
 }
