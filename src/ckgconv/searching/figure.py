@@ -64,7 +64,8 @@ def _history(axis: Any, search: SearchFolder, study: Any, trials: list[Any]) -> 
     last = [(each.number, each.intermediate_values[max(each.intermediate_values)]) for each in pruned]
     if last:
         axis.plot(*zip(*last, strict=True), "x", color=PRUNED, label="pruned, its last validation")
-    best, choose = [], max if search.higher_is_better else min
+    best: list[float] = []
+    choose = max if search.higher_is_better else min
     for each in complete:
         best.append(each.value if not best else choose(best[-1], each.value))
     axis.step([each.number for each in complete], best, where="post", color=BEST, label="best so far")
