@@ -1,14 +1,17 @@
 import json
+from dataclasses import replace
 
 import pytest
 
 from ckgconv import RECIPES, InputError
-from ckgconv.searching.space import DEFAULT, applied, checked, read_space
+from ckgconv.searching.space import BEGUN, FROM_SCRATCH, applied, checked, read_space
 
 
 def test_the_default_space_leaves_out_what_a_recipe_does_not_have():
     table, labels, grit = (RECIPES[name]() for name in ("zinc-demo", "peptides-func", "zinc-grit"))
-    assert set(read_space(None, table).entries) == set(DEFAULT)
+    assert set(read_space(None, table).entries) == set(FROM_SCRATCH)
+    begun = replace(table, training=replace(table.training, init="zinc250k-descriptors"))
+    assert set(read_space(None, begun).entries) == set(BEGUN)
     assert "training.loss" not in read_space(None, labels).entries
     assert "model.kernel.dropout" not in read_space(None, grit).entries
 

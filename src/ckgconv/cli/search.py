@@ -18,6 +18,7 @@ from ckgconv.engine.lock import holder_of, locked
 from ckgconv.engine.setup import process_count
 from ckgconv.files import valid_json
 from ckgconv.recipes import with_value
+from ckgconv.recipes.molecules import fitting
 from ckgconv.searching.page import write_page
 from ckgconv.searching.search import SearchSettings, ended, run_search
 from ckgconv.searching.space import read_space
@@ -63,6 +64,7 @@ def search_command(
     recipe = training.applied(initial.applied(resolve(what, table, features)))
     for setting in settings or []:
         recipe = with_value(recipe, setting)
+    recipe = recipe if initial.init else fitting(recipe)
     search = SearchFolder(out or SEARCHES / recipe.name, recipe, read_space(space, recipe), seed, precision)
     console = terminal.console(soft_wrap=True, stderr=as_json)
     with locked(search.path):

@@ -2,7 +2,7 @@
 
     {"model.width": {"choices": [32, 64]}, "training.learning_rate": {"low": 3e-4, "high": 5e-3, "log": true}}
 
-A file of this form replaces `DEFAULT`. Bounds are whole numbers where the recipe's value is one. Every path, and every
+A file of this form replaces the tables below. Bounds are whole numbers where the recipe's value is one. Every path, and every
 value that could be drawn at a bound, is checked against the recipe before the first trial.
 """
 
@@ -20,7 +20,7 @@ Entry = dict[str, Any]
 Plain = bool | int | float | str | None
 
 # Paths that a recipe does not have are left out, and so are losses for other targets than its own.
-DEFAULT: dict[str, Entry] = {
+FROM_SCRATCH: dict[str, Entry] = {
     "model.width": {"choices": [32, 48, 64, 96]},
     "model.blocks": {"low": 2, "high": 6},
     "model.support": {"choices": [3, 5, "global"]},
@@ -28,6 +28,16 @@ DEFAULT: dict[str, Entry] = {
     "training.learning_rate": {"low": 3e-4, "high": 5e-3, "log": True},
     "training.batch_size": {"choices": [16, 32, 64]},
     "training.epochs": {"choices": [30, 50, 80]},
+    "training.loss": {"choices": ["l1", "huber"]},
+}
+# Where training begins with other weights, which fix width and depth.
+BEGUN: dict[str, Entry] = {
+    "training.freeze": {"choices": [0, 1, 2]},
+    "model.head.dropout": {"low": 0.0, "high": 0.4},
+    "model.kernel.dropout": {"low": 0.0, "high": 0.4},
+    "training.learning_rate": {"low": 1e-4, "high": 3e-3, "log": True},
+    "training.batch_size": {"choices": [16, 32, 64]},
+    "training.epochs": {"choices": [10, 20, 40]},
     "training.loss": {"choices": ["l1", "huber"]},
 }
 NAMES = {"choices", "low", "high", "log", "step"}
@@ -69,7 +79,8 @@ class Space:
 def read_space(file: Path | None, recipe: Recipe) -> Space:
     """The space of a file, or the default one, checked against a recipe."""
     if file is None:
-        return Space({path: entry for path, entry in DEFAULT.items() if _applies(recipe, path, entry)})
+        default = BEGUN if recipe.training.init else FROM_SCRATCH
+        return Space({path: entry for path, entry in default.items() if _applies(recipe, path, entry)})
     text = read_text(file, "give a JSON file of paths and their choices or bounds.")
     try:
         values = parse_json(text)

@@ -16,6 +16,7 @@ from ckgconv.engine.callbacks import StopTraining
 from ckgconv.engine.record import Epoch
 from ckgconv.engine.run import Run, train
 from ckgconv.recipe import Recipe
+from ckgconv.recipes.molecules import fitting
 from ckgconv.searching.space import applied
 from ckgconv.searching.study import SearchFolder, open_search, quiet_optuna
 
@@ -47,8 +48,8 @@ class TrialSettings:
 
 
 def trial_recipe(search: SearchFolder, values: dict[str, Any]) -> Recipe:
-    """The search's recipe with the values of a trial; its warm-up leaves most of the epochs."""
-    recipe = applied(search.recipe, values)
+    """The recipe with the values of a trial: from scratch where they change the pretrained network, and warmed up briefly."""
+    recipe = fitting(applied(search.recipe, values))
     training = recipe.training
     return replace(recipe, training=replace(training, warmup_epochs=min(training.warmup_epochs, training.epochs // 2)))
 
