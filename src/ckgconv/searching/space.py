@@ -2,8 +2,8 @@
 
     {"model.width": {"choices": [32, 64]}, "training.learning_rate": {"low": 3e-4, "high": 5e-3, "log": true}}
 
-A file of this form replaces the tables below. Bounds are whole numbers where the recipe's value is one. Every path, and every
-value that could be drawn at a bound, is checked against the recipe before the first trial.
+A file of this form replaces the tables below. Bounds are whole numbers where the recipe's value is one. Every path,
+choice and bound is checked against the recipe before the first trial.
 """
 
 from dataclasses import dataclass

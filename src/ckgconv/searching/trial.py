@@ -48,7 +48,7 @@ class TrialSettings:
 
 
 def trial_recipe(search: SearchFolder, values: dict[str, Any]) -> Recipe:
-    """The recipe with the values of a trial: from scratch where they change the pretrained network, and warmed up briefly."""
+    """The recipe with a trial's values: from scratch where they change the pretrained network, with a short warm-up."""
     recipe = fitting(applied(search.recipe, values))
     training = recipe.training
     return replace(recipe, training=replace(training, warmup_epochs=min(training.warmup_epochs, training.epochs // 2)))
