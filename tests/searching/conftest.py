@@ -7,13 +7,13 @@ from molecules_for_tests import LENGTHS, SMILES
 
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import with_value
-from ckgconv.recipes.molecules import molecules
+from ckgconv.recipes.molecules import fitting, molecules
 from ckgconv.searching.search import SearchSettings, run_search
 from ckgconv.searching.space import checked
 from ckgconv.searching.study import SearchFolder
 from ckgconv.searching.trial import TrialSettings
 
-TINY = ("model.width=4", "model.blocks=1", "model.steps=2", "training.epochs=2", "training.warmup_epochs=0")
+TINY = ("model.width=4", "model.blocks=1", "model.steps=2", "model.support=global", "training.epochs=2")
 SPACE = {
     "model.width": {"choices": [4, 6]},
     "training.learning_rate": {"low": 1e-3, "high": 1e-2, "log": True},
@@ -30,7 +30,7 @@ def recipe(tmp_path_factory):
     found = replace(molecules(DataRecipe(str(file), targets=("length",), split="random")), name="lengths")
     for setting in TINY:
         found = with_value(found, setting)
-    return found
+    return fitting(found)
 
 
 @pytest.fixture
