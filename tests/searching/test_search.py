@@ -8,6 +8,7 @@ from ckgconv import InputError, open_run
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.searching import search as module
 from ckgconv.searching import trial as trials
+from ckgconv.searching.figure import importances
 from ckgconv.searching.page import write_page
 from ckgconv.searching.search import SearchSettings, draw_again, ended, run_search
 from ckgconv.searching.trial import FAILURE, TrialSettings
@@ -98,6 +99,7 @@ def test_the_page(ended_search):
     assert f"tested once: test mae {run.record.test:.4f}" in text
     assert text.count("\n| 0 |") == 1
     assert "`training.learning_rate`" in text
+    assert set(importances(search.study())) <= set(search.space.entries)
     assert (search.path / "search.png").read_bytes().startswith(b"\x89PNG")
 
 
