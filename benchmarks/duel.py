@@ -35,6 +35,8 @@ from duel_methods import METHODS, Rows
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
+from ckgconv.data.molecules import canonical
+
 RANDOM = ("split_random122", "split_random123", "split_random124")
 FOLDER = Path(__file__).parents[1] / "results" / "duel"
 
@@ -85,9 +87,9 @@ def jobs(methods: list[str]) -> list[Job]:
 
 
 def write_tables(chosen: Set, split: str, data: Path, folder: Path) -> Rows:
-    """The table with one column `split`, and the rows of its test split."""
+    """The table with one column `split`; rows whose SMILES RDKit cannot read are left out for every method."""
     with gzip.open(data / f"{chosen.file}.csv.gz", "rt", newline="") as file:
-        rows = list(csv.DictReader(file))
+        rows = [row for row in csv.DictReader(file) if canonical(row["smiles"].strip()) is not None]
     columns = ("smiles", *chosen.targets, "split")
     with (folder / "table.csv").open("w", newline="") as file:
         writer = csv.writer(file)
