@@ -34,7 +34,7 @@ def write_page(folder: Path) -> None:
     table = [row for row in table if row is not None]
     tests = [test for name in SETS for other in ("chemprop", "scratch") if (test := compared(name, other, results))]
     (folder / "table.json").write_text(json.dumps({"table": table, "tests": tests}, indent=1) + "\n")
-    draw(table, folder / "figure.png")
+    draw(table, tests, folder / "figure.png")
     (folder / "README.md").write_text(page(table, tests, results))
 
 
@@ -83,21 +83,25 @@ def compared(name: str, other: str, results: list[dict[str, Any]]) -> dict[str, 
     }
 
 
-def draw(table: list[dict[str, Any]], path: Path) -> None:
+def draw(table: list[dict[str, Any]], tests: list[dict[str, Any]], path: Path) -> None:
     """One panel for each set: the metric of each method with its s.d."""
-    figure, axes = plt.subplots(1, len(SETS), figsize=(3.2 * len(SETS), 3.2), layout="constrained")
-    for axis, (name, each) in zip(axes, SETS.items(), strict=True):
-        rows = [row for row in table if row["set"] == name]
+    duels = [test["better_by"] > 0 for test in tests if test["against"] == "chemprop"]
+    names = [name for name in SETS if any(row["set"] == name for row in table)]
+    size = (1.5 + 2.8 * len(names), 2.9)
+    figure, axes = plt.subplots(1, len(names), figsize=size, layout="constrained", squeeze=False)
+    for axis, name in zip(axes[0], names, strict=True):
+        each, rows = SETS[name], [row for row in table if row["set"] == name]
         places = np.arange(len(rows))
         spreads = [row[f"{each.metric}_sd"] or 0 for row in rows]
         colours = ["tab:blue" if row["method"] == "ckgconv" else "tab:gray" for row in rows]
         axis.barh(places, [row[each.metric] for row in rows], xerr=spreads, color=colours, height=0.7)
-        axis.set_yticks(places, [LABELS[row["method"]] for row in rows] if name == "esol" else [""] * len(rows))
+        axis.set_yticks(places, [LABELS[row["method"]] for row in rows], fontsize=8)
         axis.invert_yaxis()
         low = min((row[each.metric] - spread for row, spread in zip(rows, spreads, strict=True)), default=0)
         axis.set_xlim(left=max(0.0, low - 0.1) if each.metric == "rmse" else max(0.5, low - 0.05))
         better = "lower is better" if each.metric == "rmse" else "higher is better"
         axis.set_title(f"{name}\n{'RMSE' if each.metric == 'rmse' else 'ROC-AUC'}, {better}", fontsize=10)
+    figure.suptitle(f"Test split: ckgconv is better than chemprop on {sum(duels)} of {len(duels)} sets", fontsize=11)
     figure.savefig(path, dpi=110)
     plt.close(figure)
 
