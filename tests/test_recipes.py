@@ -49,6 +49,8 @@ def test_levers_are_off_in_published_recipes(name, path):
 
 # Levers for few labels, which the recipes for nodes and folds use.
 FEW_LABELS = {"training.select": "metric", "training.draws": 1, "training.consistency": 0.0}
+# Those that the recipes for tables of molecules use.
+FEW_LABELS |= {"training.init": "", "training.freeze": 0, "model.graph_features": 0, "model.head.scale": 1.0}
 
 
 @pytest.mark.parametrize("path", FEW_LABELS)
