@@ -96,7 +96,7 @@ def draw(table: list[dict[str, Any]], tests: list[dict[str, Any]], path: Path) -
         colours = ["tab:blue" if row["method"] == "ckgconv" else "tab:gray" for row in rows]
         axis.barh(places, [row[each.metric] for row in rows], xerr=spreads, color=colours, height=0.7)
         axis.set_yticks(places, [LABELS[row["method"]] for row in rows], fontsize=8)
-        axis.invert_yaxis()
+        axis.set_ylim(len(METHODS) - 0.4, -0.6)
         low = min((row[each.metric] - spread for row, spread in zip(rows, spreads, strict=True)), default=0)
         axis.set_xlim(left=max(0.0, low - 0.1) if each.metric == "rmse" else max(0.5, low - 0.05))
         better = "lower is better" if each.metric == "rmse" else "higher is better"
