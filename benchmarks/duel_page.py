@@ -58,29 +58,24 @@ def summary(name: str, method: str, results: list[dict[str, Any]]) -> dict[str, 
 
 
 def compared(name: str, other: str, results: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """ckgconv against another method on the runs that both have; positive where ckgconv is better."""
+    """ckgconv against another method, on the splits that both have; positive where ckgconv is better."""
     ours, theirs, metric = of(results, name, "ckgconv"), of(results, name, other), SETS[name].metric
-    shared = sorted(ours.keys() & theirs.keys())
-    if not shared:
+    paired = len(SETS[name].splits) > 1
+    if paired:
+        shared = ours.keys() & theirs.keys()
+        ours, theirs = ({key: each[key] for key in sorted(shared)} for each in (ours, theirs))
+    if not ours or not theirs:
         return None
     sign = 1 if metric == "auroc" else -1
-    first, second = ([sign * each[key][metric] for key in shared] for each in (ours, theirs))
+    first, second = ([sign * each[metric] for each in found.values()] for found in (ours, theirs))
     p = None
-    if len(shared) > 1:
-        paired = len({split for split, _ in shared}) > 1
+    if min(len(first), len(second)) > 1:
         test = stats.ttest_rel(first, second) if paired else stats.ttest_ind(first, second, equal_var=False)
         p = round(float(test.pvalue), 4)
     better = round(float(np.mean(first) - np.mean(second)), 4)
-    cpu = [round(float(np.mean([each[key]["cpu_s"] for key in shared])), 1) for each in (ours, theirs)]
-    return {
-        "set": name,
-        "against": other,
-        "metric": metric,
-        "better_by": better,
-        "p": p,
-        "runs": len(shared),
-        "cpu": cpu,
-    }
+    cpu = [round(float(np.mean([each["cpu_s"] for each in found.values()])), 1) for found in (ours, theirs)]
+    outcome = {"metric": metric, "better_by": better, "p": p, "runs": [len(first), len(second)], "cpu": cpu}
+    return {"set": name, "against": other, **outcome}
 
 
 def draw(table: list[dict[str, Any]], tests: list[dict[str, Any]], path: Path) -> None:
@@ -133,7 +128,7 @@ def page(table: list[dict[str, Any]], tests: list[dict[str, Any]], results: list
         lines.append(f"| {row['set']} | {LABELS[row['method']]} | {row['runs']} | {values} | {row['cpu_s']:.0f} |")
     lines += ["", "![Test metric of every method on every set](figure.png)", "", "## ckgconv against the others", ""]
     lines += [
-        "| set | against | metric | better by | p | runs | CPU s, ours and theirs |",
+        "| set | against | metric | better by | p | runs, ours and theirs | CPU s, ours and theirs |",
         "|---|---|---|---|---|---|---|",
     ]
     for test in tests:
@@ -141,7 +136,7 @@ def page(table: list[dict[str, Any]], tests: list[dict[str, Any]], results: list
         cpu = " and ".join(f"{value:.0f}" for value in test["cpu"])
         lines.append(
             f"| {test['set']} | {LABELS[test['against']]} | {test['metric']} | {test['better_by']:+.3f} | {p} | "
-            f"{test['runs']} | {cpu} |"
+            f"{' and '.join(map(str, test['runs']))} | {cpu} |"
         )
     commits = ", ".join(sorted({each["commit"] for each in results if each["method"] in ("ckgconv", "scratch")}))
     lines += [
