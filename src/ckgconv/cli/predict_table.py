@@ -16,6 +16,7 @@ from ckgconv.cli import terminal
 from ckgconv.data.spreadsheet import as_text
 from ckgconv.data.table import is_missing
 from ckgconv.data.table_stream import Chunk, TableStream, stream_table
+from ckgconv.data.text_file import opened
 from ckgconv.engine.side_by_side import cores
 from ckgconv.files import write_output
 from ckgconv.uncertainty.parallel import CHUNK, Opening, Rows, predict_chunks
@@ -30,6 +31,8 @@ def predict_table(
     opening: Opening, path: Path, out: Path, smiles: str | None, workers: int | None, quiet: bool
 ) -> dict[str, int]:
     """Predict a table, and return how many rows there were, were predicted and were invalid."""
+    with opened(path, "a CSV"):  # refuses what is no file before a network is opened
+        pass
     predictor = opening.open()
     if opening.embed:
         predictor.embedded([])  # refuses several runs before anything is read
