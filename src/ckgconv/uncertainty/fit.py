@@ -51,8 +51,11 @@ def split_outcomes(runs: Sequence[Run], split: str) -> SplitOutcomes:
 def fit(runs: Sequence[Run]) -> Uncertainty:
     """Of one run or the members of an ensemble, trained or opened with their data."""
     kind, names = runs[0].learner.task.loss.targets, output_names(runs[0])
-    found = split_outcomes(runs, "val")
     applicability = training_domain(runs)
+    if kind not in ("values", "labels", "classes"):
+        note = "targets of several kinds have neither intervals nor calibrated probabilities"
+        return Uncertainty(len(runs), names, notes=(note,), applicability=applicability)
+    found = split_outcomes(runs, "val")
     if kind == "values":
         scores = tuple(fitted_scores(found.values, found.target, found.deviation))
         return Uncertainty(len(runs), names, scores=scores, applicability=applicability)
