@@ -4,6 +4,7 @@ import pytest
 from molecules_for_tests import ENDS, LENGTHS, SMILES, TINY
 
 from ckgconv import CKGCNClassifier, CKGCNRegressor
+from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.exporting.folder import export_run
 
 
@@ -26,6 +27,7 @@ def runs(hops):
         "global": trained(),
         "sparse": trained(**{"model.support": "sparse_global"}),
         "labels": CKGCNClassifier(**TINY).fit(SMILES, ENDS).run_,
+        "descriptors": trained(**{"data.descriptors": "rdkit", "model.graph_features": len(DESCRIPTORS)}),
         "classes": CKGCNClassifier(**TINY).fit(SMILES, classes).run_,
     }
 

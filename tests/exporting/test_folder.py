@@ -57,3 +57,11 @@ def test_wrong_arguments_are_refused(hops, tmp_path):
     with pytest.raises(InputError, match="format is 'tflite'"):
         export_run(hops, tmp_path / "new", "tflite")
     assert not (tmp_path / "new").exists()
+
+
+def test_descriptors_are_computed_by_the_script(runs, tmp_path):
+    done = export_run(runs["descriptors"], tmp_path / "descriptors", "onnx")
+    assert done.onnx < 1e-4
+    tables = json.loads((done.folder / "featuriser.json").read_text())
+    assert tables["inputs"][-1] == "graph_features"
+    assert len(tables["descriptors"]["names"]) == runs["descriptors"].recipe.model.graph_features

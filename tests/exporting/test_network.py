@@ -7,19 +7,23 @@ import torch
 from ckgconv import InputError, open_run, predict_smiles
 from ckgconv.exporting.comparison import MOLECULES
 from ckgconv.exporting.featuriser import featuriser_tables
-from ckgconv.exporting.network import Inputs, exported_network
-from ckgconv.exporting.standalone import batch_of, pairs_of, read_smiles
+from ckgconv.exporting.network import exported_network, input_names
+from ckgconv.exporting.standalone import batch_of, descriptors_of, pairs_of, read_smiles
 
-KINDS = ("hops", "global", "sparse", "labels", "classes")
+KINDS = ("hops", "global", "sparse", "labels", "classes", "descriptors")
 
 
 def through_tables(run, smiles):
     """Predictions of the network that is exported, for molecules read as `standalone` reads them."""
     tables = featuriser_tables(run)
     walks = tables["coordinates"]
-    batch = batch_of([pairs_of(read_smiles(each, tables), walks["steps"], walks["support"]) for each in smiles])
+    molecules = [pairs_of(read_smiles(each, tables), walks["steps"], walks["support"]) for each in smiles]
+    if tables["descriptors"] is not None:
+        for each, molecule in zip(smiles, molecules, strict=True):
+            molecule["graph_features"] = descriptors_of(each, tables["descriptors"])
+    batch = batch_of(molecules)
     with torch.no_grad():
-        return exported_network(run)(*(torch.from_numpy(batch[name]) for name in Inputs._fields))
+        return exported_network(run)(*(torch.from_numpy(batch[name]) for name in input_names(run)))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,7 +1,7 @@
 """Names of the outputs of a run, and which of them are probabilities of classes.
 
 TARGET          a value or a label
-TARGET_CLASS    the probability of a class, one output for each
+TARGET_CLASS    the probability of a class, one output for each; by number where classes have no names
 prediction, prediction0, …    where targets have no names
 """
 
@@ -19,6 +19,8 @@ def output_names(recipe: Recipe) -> tuple[str, ...]:
         for target, names in zip(targets, classes, strict=False)
         for each in ([f"{target}_{name}" for name in names] or [target])
     )
+    if len(targets) == 1 and len(named) != outputs:
+        return tuple(f"{targets[0]}_{number}" for number in range(outputs))
     unnamed = ("prediction",) if outputs == 1 else tuple(f"prediction{index}" for index in range(outputs))
     return named if len(named) == outputs else unnamed
 

@@ -3,12 +3,15 @@
 from typing import Any
 
 from ckgconv.data import molecules
+from ckgconv.data.descriptors import DESCRIPTORS, LARGEST
+from ckgconv.engine.output_names import output_names
 from ckgconv.engine.predict import featuriser_of
 from ckgconv.engine.run import Run
-from ckgconv.exporting.network import Inputs
-from ckgconv.tasks.losses import LOSSES
+from ckgconv.exporting.network import input_names
+from ckgconv.tasks.mixed import MixedLoss
 
 FORMAT = 1
+MEANINGS = {"values": "value", "labels": "probability of 1", "classes": "probability of the class"}
 
 
 def featuriser_tables(run: Run) -> dict[str, Any]:
@@ -28,22 +31,32 @@ def featuriser_tables(run: Run) -> dict[str, Any]:
             "steps": recipe.model.steps,
             "support": "global" if support == "sparse_global" else support,
         },
-        "inputs": list(Inputs._fields),
+        "descriptors": _descriptors(run),
+        "inputs": input_names(run),
         "outputs": outputs(run),
         "scale": {"mean": run.learner.scale.mean.tolist(), "spread": run.learner.scale.spread.tolist()},
     }
 
 
+def _descriptors(run: Run) -> dict[str, Any] | None:
+    """Names of RDKit's descriptors in order, and the largest value that counts; None where the network reads none."""
+    if run.recipe.data.descriptors == "none":
+        return None
+    return {"names": list(DESCRIPTORS), "largest": LARGEST}
+
+
 def outputs(run: Run) -> list[dict[str, str]]:
     """Name and meaning of each column of the predictions; the scale of the targets is already part of the program."""
-    names, count, kind = run.recipe.data.targets, run.model.outputs, LOSSES[run.recipe.training.loss].targets
-    meaning = {"values": "value", "labels": "probability of 1", "classes": "probability of the class"}[kind]
-    if kind == "classes":
-        first = names[0] if names else "class"
-        numbers = ["1"] if count == 1 else [str(number) for number in range(count)]
-        return [{"name": f"{first}_{number}", "meaning": meaning} for number in numbers]
-    known = names if len(names) == count else [f"output{number}" for number in range(count)]
-    return [{"name": name, "meaning": meaning} for name in known]
+    loss = run.learner.task.loss
+    kinds = (
+        [column.targets for column in loss.columns for _ in range(column.outputs)]
+        if isinstance(loss, MixedLoss)
+        else []
+    )
+    kinds = kinds or [loss.targets] * run.model.outputs
+    return [
+        {"name": name, "meaning": MEANINGS[kind]} for name, kind in zip(output_names(run.recipe), kinds, strict=True)
+    ]
 
 
 def _column(name: str, values: Any, first: int = 0, unknown: bool = True) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ckgconv.exporting import standalone
 from ckgconv.exporting.comparison import MOLECULES, largest_difference
 from ckgconv.exporting.featuriser import featuriser_tables, outputs
 from ckgconv.exporting.formats import exported_program, write_onnx, write_torch
+from ckgconv.exporting.network import input_names
 from ckgconv.files import valid_json, write_text
 
 Format = Literal["torch", "onnx", "both"]
@@ -48,7 +49,7 @@ def export_run(run: Run, folder: Path, format: Format = "both") -> Exported:
         write_torch(program, folder / "model.pt2")
         differences["torch"] = largest_difference(run, folder, onnx=False)
     if format in ("onnx", "both"):
-        write_onnx(program, folder / "model.onnx")
+        write_onnx(program, folder / "model.onnx", input_names(run))
         differences["onnx"] = largest_difference(run, folder, onnx=True)
     count = sum(each is not None for each in predict_smiles(run, MOLECULES).values)
     done = Exported(folder, count, differences.get("torch"), differences.get("onnx"))

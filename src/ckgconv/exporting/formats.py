@@ -16,7 +16,7 @@ from ckgconv.checks import InputError
 from ckgconv.data.tables import pack_molecules, read_molecules
 from ckgconv.engine.predict import featuriser_of
 from ckgconv.engine.run import Run
-from ckgconv.exporting.network import Inputs, exported_network, inputs_of
+from ckgconv.exporting.network import exported_network, inputs_of
 from ckgconv.files import write_whole
 
 # Two molecules that show the kinds of inputs; every size of them stays free.
@@ -27,7 +27,7 @@ def exported_program(run: Run) -> ExportedProgram:
     """The network of a run as a program of tensor operations."""
     network = exported_network(run)
     molecules, _ = read_molecules(EXAMPLE, featuriser_of(run))
-    packed = pack_molecules([each for each in molecules if each is not None])
+    packed = pack_molecules([each for each in molecules if each is not None], recipe=run.recipe.data)
     example = inputs_of(network.model.prepare(packed.batch(torch.arange(len(EXAMPLE)))))
     names = ("x", "node_encoding", "degree", "node_graph", "node_ptr", "receiver", "sender", "rest")
     shapes = {name: {0: Dim.AUTO} for name in names[:-1]} | {"rest": tuple({0: Dim.AUTO} for _ in example[7:])}
@@ -48,8 +48,8 @@ def write_torch(program: ExportedProgram, path: Path) -> None:
         write_whole(path, write)
 
 
-def write_onnx(program: ExportedProgram, path: Path) -> None:
-    """model.onnx, which any runtime of ONNX reads."""
+def write_onnx(program: ExportedProgram, path: Path, names: list[str]) -> None:
+    """model.onnx, which any runtime of ONNX reads, with these names of its inputs."""
     try:
         import onnxscript  # noqa: F401
     except ImportError as error:
@@ -59,7 +59,7 @@ def write_onnx(program: ExportedProgram, path: Path) -> None:
             made = torch.onnx.export(
                 program,
                 dynamo=True,
-                input_names=list(Inputs._fields),
+                input_names=names,
                 output_names=["predictions"],
                 external_data=False,
                 verbose=False,

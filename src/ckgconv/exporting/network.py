@@ -3,11 +3,12 @@
     x [N, F], node_encoding [N, K], degree [N], node_graph [N], node_ptr [G + 1]      atoms
     receiver, sender [P], coordinates [P, C], support_size [N]                         pairs, sorted by receiver
     edge_row [E], edge_attr [E, Fe]                                                    bonds: their rows among the pairs
+    graph_features [G, C]                                                              descriptors, where it reads them
 
 → [G, T] values in the units of the data, or probabilities of labels or classes. The sparse form of the global support
 is exported as the dense one, which computes the same.
 
-Legend: G molecules, N atoms, P pairs, E bonds in both directions, T outputs.
+Legend: G molecules, N atoms, P pairs, E bonds in both directions, C descriptors, T outputs.
 """
 
 from dataclasses import replace
@@ -21,12 +22,12 @@ from ckgconv.engine.run import Run
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.models import build_model
-from ckgconv.tasks.losses import LOSSES
 from ckgconv.tasks.scaling import TargetScale
+from ckgconv.tasks.task import Loss
 
 
 class Inputs(NamedTuple):
-    """Arguments of an exported network, in order; the first dimension of each is free."""
+    """Arguments of every exported network, in order; the first dimension of each is free."""
 
     x: Tensor
     node_encoding: Tensor
@@ -41,13 +42,18 @@ class Inputs(NamedTuple):
     edge_attr: Tensor
 
 
+def input_names(run: Run) -> list[str]:
+    """The arguments of a run's network, in order."""
+    return [*Inputs._fields, *(["graph_features"] if run.recipe.model.graph_features else [])]
+
+
 class ExportedNetwork(nn.Module):
     """Model, scale of the targets, and what users see of a prediction, in one function of tensors."""
 
-    def __init__(self, model: GraphModel, scale: TargetScale, loss: str) -> None:
+    def __init__(self, model: GraphModel, scale: TargetScale, loss: Loss) -> None:
         super().__init__()
         self.model = model
-        self.loss = LOSSES[loss]
+        self.loss = loss
         self.register_buffer("mean", scale.mean)
         self.register_buffer("spread", scale.spread)
 
@@ -62,10 +68,11 @@ class ExportedNetwork(nn.Module):
         sender: Tensor,
         *rest: Tensor,
     ) -> Tensor:
-        coordinates, support_size, edge_row, edge_attr = rest
+        coordinates, support_size, edge_row, edge_attr, *features = rest
         rowptr = torch.cat([node_ptr[:1], support_size.long().cumsum(0)])
         pairs = Pairs(rowptr, receiver, sender, coordinates, support_size, node_graph, row_weight=None)
         batch = GraphBatch(x, node_encoding, degree, node_ptr, pairs, edge_row, edge_attr, position=None)
+        batch = replace(batch, graph_features=features[0]) if features else batch
         scale = TargetScale(self.get_buffer("mean"), self.get_buffer("spread"))
         return self.loss.outcome(scale.restore(self.model(batch)))[0]
 
@@ -82,8 +89,9 @@ def exported_network(run: Run) -> ExportedNetwork:
     )
     require(recipe.head.pooling != "none", f"{run.folder} predicts nodes, not molecules: {PLAIN}")
     require(
-        not getattr(recipe, "graph_features", 0),
-        f"{run.folder} reads features of each molecule, which export does not compute: train it without, or {PLAIN}",
+        not run.recipe.data.features,
+        f"{run.folder} reads the columns {', '.join(run.recipe.data.features)}, which no molecule has by itself: train "
+        f"it without, or {PLAIN}",
     )
     require(not recipe.position_channels, f"{run.folder} reads positions, which molecules do not have: {PLAIN}")
     dense = replace(recipe, support="global") if recipe.support == "sparse_global" else recipe
@@ -93,17 +101,17 @@ def exported_network(run: Run) -> ExportedNetwork:
     except RuntimeError as error:
         raise InputError(f"The weights of {run.folder} do not fit a plain model ({error}): {PLAIN}") from error
     scale = TargetScale(run.learner.scale.mean.float().cpu(), run.learner.scale.spread.float().cpu())
-    return ExportedNetwork(model.float().eval(), scale, run.recipe.training.loss).eval()
+    return ExportedNetwork(model.float().eval(), scale, run.learner.task.loss).eval()
 
 
 PLAIN = "export its model in Python with ckgconv.nn.export.export_model."
 
 
-def inputs_of(batch: GraphBatch) -> Inputs:
+def inputs_of(batch: GraphBatch) -> tuple[Tensor, ...]:
     """The arguments for a prepared batch."""
     pairs = batch.pairs
     assert batch.edge_features is not None
-    return Inputs(
+    every = Inputs(
         batch.node_features,
         batch.node_encoding,
         batch.degree,
@@ -116,3 +124,4 @@ def inputs_of(batch: GraphBatch) -> Inputs:
         batch.edge_row,
         batch.edge_features,
     )
+    return every if batch.graph_features is None else (*every, batch.graph_features)

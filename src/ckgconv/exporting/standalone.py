@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from rdkit import Chem, RDLogger
+from rdkit.Chem import Descriptors
 
 HERE = Path(__file__).resolve().parent
 # Molecules of a batch.
@@ -123,6 +124,18 @@ def pairs_of(molecule: Arrays, steps: int, support: Any) -> Arrays:
     }
 
 
+def descriptors_of(smiles: str, wanted: Arrays) -> Any:
+    """[1, C] RDKit's descriptors of a molecule; NaN where one has no value, or one that does not count."""
+    molecule, functions, found = Chem.MolFromSmiles(smiles), dict(Descriptors.descList), []
+    for name in wanted["names"]:
+        try:
+            value = float(functions[name](molecule))
+        except (ValueError, ArithmeticError, RuntimeError):
+            value = float("nan")
+        found.append(value if abs(value) <= wanted["largest"] else float("nan"))
+    return np.array([found], np.float32)
+
+
 def batch_of(molecules: list[Arrays]) -> Arrays:
     """Several molecules as one input of the network: numbers of atoms and of pairs go on from one to the next."""
     atoms = np.array([len(each["x"]) for each in molecules])
@@ -134,7 +147,7 @@ def batch_of(molecules: list[Arrays]) -> Arrays:
         joined[name] = np.concatenate([each[name] + own for each, own in zip(molecules, start, strict=True)])
     joined["node_graph"] = np.repeat(np.arange(len(molecules)), atoms)
     joined["node_ptr"] = np.append(0, np.cumsum(atoms))
-    floating = ("node_encoding", "degree", "coordinates", "support_size")
+    floating = ("node_encoding", "degree", "coordinates", "support_size", "graph_features")
     return {name: value.astype(np.float32 if name in floating else np.int64) for name, value in joined.items()}
 
 
@@ -166,6 +179,8 @@ def predict(smiles: list[str], onnx: bool = False) -> tuple[list[list[float] | N
     for row, text in enumerate(smiles):
         try:
             molecules[row] = pairs_of(read_smiles(text, tables), coordinates["steps"], coordinates["support"])
+            if tables["descriptors"] is not None:
+                molecules[row]["graph_features"] = descriptors_of(text, tables["descriptors"])
         except CannotPredict as error:
             reasons[row] = str(error)
     run, values = network(tables, onnx), [None] * len(smiles)
