@@ -18,7 +18,15 @@ conv: CKGConv = CKGConv(16, 32, pe="rrwp", steps=8, support="global")
 run = train(recipe("zinc-demo"), seed=0)
 reveal_type(run.record.seed)
 """
-NEEDED = ("ckgconv/py.typed", "ckgconv/data/zinc12k.npz", "ckgconv/trained/zinc/best.safetensors", "ckgconv/campaigns/")
+NEEDED = (
+    "ckgconv/py.typed",
+    "ckgconv/data/zinc12k.npz",
+    "ckgconv/trained/zinc/best.safetensors",
+    "ckgconv/campaigns/",
+    "ckgconv/serve/page/index.html",
+    "ckgconv/serve/page/openchemlib/openchemlib.js",
+    "ckgconv/trained/zinc250k-descriptors/best.safetensors",
+)
 
 
 def check(condition: bool, sentence: str) -> None:

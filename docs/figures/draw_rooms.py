@@ -23,8 +23,9 @@ COLUMNS = (
     ("vocabulary", "#eef1f5", ("checks", "registry", "files", "graphs", "recipe")),
     ("equations", "#dce9f7", ("ops", "pe", "pairs", "nn")),
     ("what to run", "#e6f2e4", ("recipes", "data", "tasks")),
-    ("running it", "#fbe9d8", ("backends", "engine", "uncertainty")),
-    ("using it", "#f1e6f4", ("theory", "studies", "campaigns", "serve", "cli")),
+    ("running it", "#fbe9d8", ("backends", "engine")),
+    ("deciding by it", "#fdf3cf", ("uncertainty", "explanation", "report", "estimators", "exporting", "searching")),
+    ("studying and serving", "#f1e6f4", ("theory", "studies", "campaigns", "serve", "cli")),
 )
 SAYS = {
     "checks": "refusals as sentences",
@@ -41,7 +42,12 @@ SAYS = {
     "tasks": "losses and metrics",
     "backends": "passes of a device",
     "engine": "step, epoch, run, record",
-    "uncertainty": "what a prediction is worth",
+    "uncertainty": "intervals, applicability",
+    "explanation": "atoms, bonds, drawings",
+    "report": "a run as one page",
+    "estimators": "scikit-learn's interface",
+    "exporting": "torch.export and ONNX",
+    "searching": "settings by trials",
     "theory": "equivalences as layers",
     "studies": "the paper's studies",
     "campaigns": "many runs by a queue",
@@ -68,7 +74,7 @@ def box(axes: Axes, left: float, top: float, name: str, number: int, colour: str
 def main() -> None:
     names = [name for _, _, column in COLUMNS for name in column]
     assert names == order(), "the picture and docs/architecture.md name different packages"
-    figure, axes = pyplot.subplots(figsize=(13.2, 4.4))
+    figure, axes = pyplot.subplots(figsize=(15.6, 5.0))
     for place, (title, colour, column) in enumerate(COLUMNS):
         left = place * (WIDTH + 0.55)
         axes.text(left + WIDTH / 2, 0.22, title, ha="center", fontsize=11, color=LINE)
@@ -78,8 +84,8 @@ def main() -> None:
             axes.annotate(
                 "", (left - 0.08, 0.28), (left - 0.47, 0.28), arrowprops={"arrowstyle": "-|>", "color": LINE, "lw": 1.6}
             )
-    bottom = -5 * (HEIGHT + GAP) - 0.18
-    whole = 5 * WIDTH + 4 * 0.55
+    bottom = -max(len(column) for _, _, column in COLUMNS) * (HEIGHT + GAP) - 0.18
+    whole = len(COLUMNS) * WIDTH + (len(COLUMNS) - 1) * 0.55
     axes.annotate("", (whole, bottom), (0, bottom), arrowprops={"arrowstyle": "-|>", "color": LINE, "lw": 1.2})
     axes.text(
         whole / 2, bottom - 0.24, "a package imports only packages with smaller numbers", ha="center", fontsize=10

@@ -41,7 +41,7 @@ def test_every_row_is_reported(tmp_path):
     assert "2 rows" in duplicates
     assert "1 of them with other targets" in duplicates
     assert "3 rows" in leak
-    assert "1 several fragments" in report.notes()[0]
+    assert "several fragments (salts, mixtures): 1," in report.notes()[0]
     report.write(tmp_path)
     assert json.loads((tmp_path / "rows.json").read_text()) == counts
     lines = list(csv.DictReader((tmp_path / "rows.csv").read_text().splitlines()))

@@ -4,6 +4,7 @@ import torch
 from molecules_for_tests import ENDS, LENGTHS, SMILES, TINY
 
 from ckgconv import CKGCNClassifier, CKGCNRegressor, InputError
+from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.estimators.fitting import InvalidMoleculeWarning, Targets, seed_of, validation_split
 
 
@@ -75,3 +76,14 @@ def test_two_classes_are_one_label_where_an_auroc_is_defined(classifier):
     lonely = np.where(np.arange(len(SMILES)) == 0, "rare", ENDS[1])
     recipe = CKGCNClassifier(**TINY).fit(SMILES, lonely).run_.recipe
     assert (recipe.training.loss, recipe.model.head.outputs) == ("cross_entropy", 2)
+
+
+def test_descriptors_are_read_unless_told_otherwise():
+    read = {**TINY, "descriptors": True}
+    fitted = CKGCNRegressor(**read).fit(SMILES, LENGTHS)
+    assert fitted.run_.recipe.data.descriptors == "rdkit"
+    assert fitted.run_.model.recipe.graph_features == len(DESCRIPTORS)
+    assert np.isfinite(fitted.predict(["CCO"])).all()
+    assert CKGCNRegressor().descriptors is True
+    with pytest.raises(InputError, match="descriptors is 'yes': give True or False"):
+        CKGCNRegressor(**{**TINY, "descriptors": "yes"}).fit(SMILES, LENGTHS)

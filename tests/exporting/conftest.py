@@ -4,12 +4,12 @@ import pytest
 from molecules_for_tests import ENDS, LENGTHS, SMILES, TINY
 
 from ckgconv import CKGCNClassifier, CKGCNRegressor
-from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.exporting.folder import export_run
 
 
-def trained(**settings):
-    return CKGCNRegressor(**{**TINY, "epochs": 1, "settings": {"model.steps": 3, **settings}}).fit(SMILES, LENGTHS).run_
+def trained(descriptors=False, **settings):
+    own = {"epochs": 1, "descriptors": descriptors, "settings": {"model.steps": 3, **settings}}
+    return CKGCNRegressor(**{**TINY, **own}).fit(SMILES, LENGTHS).run_
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +27,7 @@ def runs(hops):
         "global": trained(),
         "sparse": trained(**{"model.support": "sparse_global"}),
         "labels": CKGCNClassifier(**TINY).fit(SMILES, ENDS).run_,
-        "descriptors": trained(**{"data.descriptors": "rdkit", "model.graph_features": len(DESCRIPTORS)}),
+        "descriptors": trained(descriptors=True),
         "classes": CKGCNClassifier(**TINY).fit(SMILES, classes).run_,
     }
 

@@ -67,7 +67,7 @@ class Bars:
             self.progress.update(self.tasks[told.place], completed=told.epoch.epoch + 1, val=val)
 
 
-def train_members(job: EnsembleJob, as_json: bool) -> None:
+def train_members(job: EnsembleJob, as_json: bool) -> list[Run]:
     """Train an ensemble, and print what it says together."""
     bars = Bars(job, as_json)
     with bars.progress:
@@ -77,6 +77,7 @@ def train_members(job: EnsembleJob, as_json: bool) -> None:
         draw_curve(run.record, run.folder / "curve.png")
     if processes.is_first():
         report_ensemble(job.folder, runs, as_json)
+    return runs
 
 
 def report_ensemble(folder: Path, runs: list[Run], as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from ckgconv.cli import terminal
 from ckgconv.data.tables import is_table
 from ckgconv.engine.run import Run
-from ckgconv.report import write_report
+from ckgconv.report import FILE, write_report
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,19 @@ class ReportOptions:
     def write(self, runs: Sequence[Run], quiet: bool) -> None:
         """Write the report of each run of a table, and say where it is."""
         for run in runs:
-            if self.no_report or run.folder is None or not is_table(run.recipe.data.name):
-                continue
-            console = terminal.console(stderr=quiet, soft_wrap=True)
-            try:
-                path = write_report(run)
-            except Exception as error:  # whatever it is, the run itself is complete, and its command must say so
-                again = f"'ckgconv report {run.folder}'"
-                console.print(f"The report was not written ({error}); the run is complete, and {again} tries again.")
-                continue
-            if not quiet:
-                console.print(f"report: {path}")
+            if run.folder is not None:
+                self.write_together([run], run.folder, quiet)
+
+    def write_together(self, runs: Sequence[Run], folder: Path, quiet: bool) -> None:
+        """Write one report of runs that predict together."""
+        if self.no_report or not is_table(runs[0].recipe.data.name):
+            return
+        console = terminal.console(stderr=quiet, soft_wrap=True)
+        try:
+            path = write_report(runs, folder / FILE)
+        except Exception as error:  # whatever it is, the run itself is complete, and its command must say so
+            again = f"'ckgconv report {folder}'"
+            console.print(f"The report was not written ({error}); the run is complete, and {again} tries again.")
+            return
+        if not quiet:
+            console.print(f"report: {path}")

@@ -87,7 +87,7 @@ def train_command(
     folders = [run_folder(out, chosen, seed, len(chosen_seeds) > 1) for seed in chosen_seeds]
     ensemble.check(chosen_seeds, folds)
     if ensemble.ensemble_size is not None:
-        train_members(
+        members = train_members(
             EnsembleJob(
                 chosen,
                 folders[0],
@@ -101,6 +101,7 @@ def train_command(
             ),
             as_json,
         )
+        report.write_together(members, folders[0], as_json)
         return
     planned = [
         plan(chosen, seed, folder, folds, replicates) for seed, folder in zip(chosen_seeds, folders, strict=True)

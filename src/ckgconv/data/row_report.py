@@ -91,8 +91,8 @@ class RowReport:
     def notes(self) -> list[str]:
         """Sentences about what the molecules have."""
         counts = self.counts
-        parts = [f"{counts[flag]} {words}" for flag, words in WORDS.items() if counts[flag]]
-        return [f"Of the rows used, {', '.join(parts)}; molecules are used as they are."] if parts else []
+        parts = [f"{words}: {counts[flag]:,}" for flag, words in WORDS.items() if counts[flag]]
+        return [f"Rows with {', '.join(parts)}; molecules are used as they are."] if parts else []
 
     def write(self, folder: Path) -> None:
         """rows.csv and rows.json."""

@@ -41,6 +41,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         epochs, batch_size, learning_rate, weight_decay: length and steps of training.
         patience: stop after this many epochs without a better validation metric.
         init: a run's folder, or a trained network by name, whose weights to begin with.
+        descriptors: whether the network reads RDKit's descriptors beside each molecule, as in a table.
         loss, metric: by name, such as "huber" and "rmse".
         settings: any other values of the recipe by their paths, such as {"model.steps": 16}.
         validation_fraction: share of the rows that chooses the epoch.
@@ -65,6 +66,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         weight_decay: float | None = None,
         patience: int | None = None,
         init: str | None = None,
+        descriptors: bool = True,
         loss: str | None = None,
         metric: str | None = None,
         settings: dict[str, Any] | None = None,
@@ -83,6 +85,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         self.weight_decay = weight_decay
         self.patience = patience
         self.init = init
+        self.descriptors = descriptors
         self.loss = loss
         self.metric = metric
         self.settings = settings

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from ckgconv.checks import InputError, require
+from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.data.tables import pack_molecules, read_molecules
 from ckgconv.engine.run import LARGEST_SEED, Run, train
 from ckgconv.engine.watcher import Silence
@@ -133,8 +134,11 @@ def as_labels(targets: Targets, validated: torch.Tensor) -> Targets:
 
 def recipe_of(targets: Targets, parameters: dict[str, Any]) -> Recipe:
     """The recipe of a table of molecules, changed by the parameters that are not None, then by `settings`."""
-    data = DataRecipe("molecules", targets=targets.names)
-    recipe = replace(molecules(data, targets.kind == "labels", rows=len(targets.y)), name="estimator")
+    read = parameters["descriptors"]
+    require(isinstance(read, bool), f"descriptors is {read!r}: give True or False.")
+    data = DataRecipe("molecules", targets=targets.names, descriptors="rdkit" if read else "none")
+    count = len(DESCRIPTORS) if read else 0
+    recipe = replace(molecules(data, targets.kind == "labels", len(targets.y), read=count), name="estimator")
     if targets.kind == "classes":
         for setting in ("training.loss=cross_entropy", "training.metric=accuracy", "training.scale_targets=false"):
             recipe = with_value(recipe, setting)
