@@ -80,7 +80,8 @@ def compared(name: str, other: str, results: list[dict[str, Any]]) -> dict[str, 
 
 def draw(table: list[dict[str, Any]], tests: list[dict[str, Any]], path: Path) -> None:
     """One panel for each set: the metric of each method with its s.d."""
-    duels = [test["better_by"] > 0 for test in tests if test["against"] == "chemprop"]
+    duels = [test for test in tests if test["against"] == "chemprop"]
+    ahead, told = sum(test["better_by"] > 0 for test in duels), sum(verdict(test) == "better" for test in duels)
     names = [name for name in SETS if any(row["set"] == name for row in table)]
     size = (1.5 + 2.8 * len(names), 2.9)
     figure, axes = plt.subplots(1, len(names), figsize=size, layout="constrained", squeeze=False)
@@ -96,9 +97,17 @@ def draw(table: list[dict[str, Any]], tests: list[dict[str, Any]], path: Path) -
         axis.set_xlim(left=max(0.0, low - 0.1) if each.metric == "rmse" else max(0.5, low - 0.05))
         better = "lower is better" if each.metric == "rmse" else "higher is better"
         axis.set_title(f"{name}\n{'RMSE' if each.metric == 'rmse' else 'ROC-AUC'}, {better}", fontsize=10)
-    figure.suptitle(f"Test split: ckgconv is better than chemprop on {sum(duels)} of {len(duels)} sets", fontsize=11)
+    title = f"Test: ckgconv has the better mean than chemprop on {ahead} of {len(duels)} sets, with p < 0.05 on {told}"
+    figure.suptitle(title, fontsize=11)
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def verdict(test: dict[str, Any]) -> str:
+    """Better or worse where the difference is told apart from chance."""
+    if test["p"] is None or test["p"] >= 0.05:
+        return "not told apart"
+    return "better" if test["better_by"] > 0 else "worse"
 
 
 def cell(row: dict[str, Any], metric: str) -> str:
@@ -128,15 +137,15 @@ def page(table: list[dict[str, Any]], tests: list[dict[str, Any]], results: list
         lines.append(f"| {row['set']} | {LABELS[row['method']]} | {row['runs']} | {values} | {row['cpu_s']:.0f} |")
     lines += ["", "![Test metric of every method on every set](figure.png)", "", "## ckgconv against the others", ""]
     lines += [
-        "| set | against | metric | better by | p | runs, ours and theirs | CPU s, ours and theirs |",
-        "|---|---|---|---|---|---|---|",
+        "| set | against | metric | ahead by | p | verdict | runs, ours and theirs | CPU s, ours and theirs |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for test in tests:
         p = "one run" if test["p"] is None else f"{test['p']:.3f}"
         cpu = " and ".join(f"{value:.0f}" for value in test["cpu"])
         lines.append(
             f"| {test['set']} | {LABELS[test['against']]} | {test['metric']} | {test['better_by']:+.3f} | {p} | "
-            f"{' and '.join(map(str, test['runs']))} | {cpu} |"
+            f"{verdict(test)} | {' and '.join(map(str, test['runs']))} | {cpu} |"
         )
     commits = ", ".join(sorted({each["commit"] for each in results if each["method"] in ("ckgconv", "scratch")}))
     lines += [
