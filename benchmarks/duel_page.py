@@ -32,7 +32,12 @@ def write_page(folder: Path) -> None:
     results = [json.loads(path.read_text()) for path in sorted((folder / "runs").glob("*.json"))]
     table = [summary(name, method, results) for name in SETS for method in METHODS]
     table = [row for row in table if row is not None]
-    tests = [test for name in SETS for other in ("chemprop", "scratch") if (test := compared(name, other, results))]
+    tests = [
+        test
+        for name in SETS
+        for other in ("chemprop", "scratch", "forest", "linear")
+        if (test := compared(name, other, results))
+    ]
     (folder / "table.json").write_text(json.dumps({"table": table, "tests": tests}, indent=1) + "\n")
     draw(table, tests, folder / "figure.png")
     (folder / "README.md").write_text(page(table, tests, results))

@@ -68,3 +68,20 @@ def test_searches_and_pipelines():
 def test_before_fit_it_says_so():
     with pytest.raises(NotFittedError):
         CKGCNRegressor().predict("C")
+
+
+def test_rows_of_weight_zero_are_not_learned():
+    """Every second target is wrong by 100, and counts or does not."""
+    wrong = LENGTHS + 100.0 * (np.arange(len(LENGTHS)) % 2)
+    weight = 1.0 - np.arange(len(LENGTHS)) % 2
+    settings = {**TINY, "epochs": 20, "learning_rate": 0.05}
+    counted, left_out = (
+        CKGCNRegressor(**settings).fit(SMILES, wrong, each).predict(SMILES).mean() for each in (None, weight)
+    )
+    assert left_out < counted - 10
+
+
+@pytest.mark.parametrize("weights", [[1.0], [-1.0] * 20, [0.0] * 20, ["a"] * 20, [np.nan] * 20])
+def test_wrong_weights_are_refused(weights):
+    with pytest.raises(InputError, match="sample_weight has"):
+        CKGCNRegressor(**TINY).fit(SMILES, LENGTHS, weights)

@@ -7,6 +7,7 @@
 Legend: M rows, T outputs.
 """
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from ckgconv.engine.opened import open_network
 from ckgconv.engine.predict import predict_smiles, read_for
 from ckgconv.engine.run import Run
 from ckgconv.estimators.fitting import Targets, fitted_run, tell_invalid
-from ckgconv.estimators.inputs import feature_name, smiles_of
+from ckgconv.estimators.inputs import feature_name, smiles_of, weights_of
 from ckgconv.estimators.kept import run_bytes, run_of_bytes, write_run
 from ckgconv.files import parse_json, read_text, valid_json, write_text
 
@@ -152,7 +153,8 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
     def _possible_outputs(self) -> tuple[int, ...]:
         return (self.n_outputs_,)
 
-    def _fit(self, X: Any, smiles: list[str], targets: Targets, flat: bool) -> Self:
+    def _fit(self, X: Any, smiles: list[str], targets: Targets, sample_weight: Any, flat: bool) -> Self:
+        targets = replace(targets, weight=weights_of(sample_weight, len(smiles)))
         parameters = self.get_params(deep=False)
         name = feature_name(X)
         run = fitted_run(smiles, targets, parameters)

@@ -36,12 +36,13 @@ class CKGCNClassifier(ClassifierMixin, MoleculeEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on SMILES [M] and classes [M], or labels [M, T]."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on SMILES [M] and classes [M], or labels [M, T]; weights [M] are those of the rows in the loss."""
         smiles = smiles_of(X)
         array = targets_of(y, len(smiles))
         if array.ndim == 2 and array.shape[1] > 1:
-            return self._fit_labels(X, y, smiles, values_of(array))
+            targets = self._labels(y, values_of(array))
+            return self._fit(X, smiles, targets, sample_weight, flat=False)
         for row, each in enumerate(array.reshape(-1).tolist()):
             defined = each is not None and not (isinstance(each, float) and not math.isfinite(each))
             require(defined, f"y contains {each}, which is no class, in row {row}: leave such rows out.")
@@ -55,9 +56,9 @@ class CKGCNClassifier(ClassifierMixin, MoleculeEstimator):  # type: ignore[misc]
         require(len(classes) > 1, "y has one class only: give molecules of at least two classes.")
         targets = Targets(torch.from_numpy(numbers.reshape(-1)).long(), target_names(y, 1), "classes")
         self.classes_ = classes
-        return self._fit(X, smiles, targets, flat=True)
+        return self._fit(X, smiles, targets, sample_weight, flat=True)
 
-    def _fit_labels(self, X: Any, y: Any, smiles: list[str], labels: NDArray[np.float64]) -> Self:
+    def _labels(self, y: Any, labels: NDArray[np.float64]) -> Targets:
         known = np.isfinite(labels)
         wrong = labels[known & (labels != 0) & (labels != 1)]
         require(
@@ -65,9 +66,8 @@ class CKGCNClassifier(ClassifierMixin, MoleculeEstimator):  # type: ignore[misc]
             f"y has several columns and contains {wrong[0] if len(wrong) else ''}: labels are 0 or 1, NaN where "
             f"unknown; give classes as one column.",
         )
-        targets = Targets(torch.from_numpy(labels).float(), target_names(y, labels.shape[1]), "labels")
         self.classes_ = np.arange(labels.shape[1])
-        return self._fit(X, smiles, targets, flat=False)
+        return Targets(torch.from_numpy(labels).float(), target_names(y, labels.shape[1]), "labels")
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """[M, K] of each class, or [M, T] of each label being 1; NaN in rows without a valid molecule (`reasons`)."""

@@ -55,6 +55,7 @@ class Targets:
     y: torch.Tensor  # [M, T] values or labels, NaN where unknown; or [M] int64 classes
     names: tuple[str, ...]
     kind: Literal["values", "labels", "classes"] = "values"
+    weight: torch.Tensor | None = None  # [M] of each row in the loss; None: 1
 
     @property
     def known(self) -> torch.Tensor:
@@ -80,12 +81,13 @@ def fitted_run(smiles: Sequence[str], targets: Targets, parameters: dict[str, An
         f"X has {len(rows)} sample{'s' * (len(rows) != 1)} with a valid SMILES and a known target: give at least "
         f"{LEAST_ROWS}.",
     )
-    used, seed = replace(targets, y=targets.y[rows]), seed_of(parameters["random_state"])
+    weight = None if targets.weight is None else targets.weight[rows]
+    used, seed = replace(targets, y=targets.y[rows], weight=weight), seed_of(parameters["random_state"])
     splits = validation_split(used, parameters["validation_fraction"], seed)
     used = as_labels(used, splits["val"])
     recipe = recipe_of(used, parameters)
     kept = [each for row in rows if (each := found[row]) is not None]
-    dataset = pack_molecules(kept, used.y, recipe.data).subset(splits)
+    dataset = replace(pack_molecules(kept, used.y, recipe.data), target_weight=weight).subset(splits)
     with torch.random.fork_rng(devices=[]):  # training draws from torch's generator, which is the caller's
         return train(
             recipe,
@@ -129,7 +131,7 @@ def as_labels(targets: Targets, validated: torch.Tensor) -> Targets:
     """Two classes as one label, as in a table of molecules, where the validation rows define its AUROC."""
     if targets.kind != "classes" or int(targets.y.max()) > 1 or len(targets.y[validated].unique()) < 2:
         return targets
-    return Targets(targets.y.float().unsqueeze(-1), targets.names, "labels")
+    return replace(targets, y=targets.y.float().unsqueeze(-1), kind="labels")
 
 
 def recipe_of(targets: Targets, parameters: dict[str, Any]) -> Recipe:

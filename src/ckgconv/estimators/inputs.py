@@ -10,7 +10,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ckgconv.checks import InputError, require
 
@@ -87,6 +89,21 @@ def values_of(array: NDArray[Any]) -> NDArray[np.float64]:
         f"y contains infinity, in row {infinite[0] if infinite else 0}: give finite numbers, NaN where unknown.",
     )
     return values
+
+
+def weights_of(sample_weight: Any, rows: int) -> Tensor | None:
+    """[M] weights of the rows; None where none were given."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    require(
+        weights.dtype.kind in "biuf" and weights.shape == (rows,),
+        f"sample_weight has dtype {weights.dtype} and shape {list(weights.shape)}: give one number for each row of X, "
+        f"[{rows}].",
+    )
+    usable = bool((np.isfinite(weights) & (weights >= 0)).all()) and bool((weights > 0).any())
+    require(usable, "sample_weight has negative or infinite values, or zeros only: give weights of at least 0.")
+    return torch.from_numpy(weights.astype(np.float32))
 
 
 def _text(value: Any, row: int) -> str:

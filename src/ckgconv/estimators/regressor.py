@@ -25,8 +25,8 @@ class CKGCNRegressor(RegressorMixin, MoleculeEstimator):  # type: ignore[misc]
         (1,)
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on SMILES [M] and values [M] or [M, T]."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on SMILES [M] and values [M] or [M, T]; weights [M] are those of the rows in the loss."""
         smiles = smiles_of(X)
         array = targets_of(y, len(smiles))
         values = values_of(array).reshape(len(smiles), -1)
@@ -34,7 +34,7 @@ class CKGCNRegressor(RegressorMixin, MoleculeEstimator):  # type: ignore[misc]
             known = bool(np.isfinite(each).any())
             require(known, f"Every value of column {column} of y is NaN: leave that target out.")
         targets = Targets(torch.from_numpy(values).float(), target_names(y, values.shape[1]))
-        return self._fit(X, smiles, targets, flat=array.ndim == 1)
+        return self._fit(X, smiles, targets, sample_weight, flat=array.ndim == 1)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Values [M], or [M, T] where y had columns; NaN in rows without a valid molecule (`reasons`)."""
