@@ -51,5 +51,5 @@ def run_of(recipe, model=None):
 def sum_of_parts():
     """A run of `SumOfParts`."""
     recipe = small_recipe()
-    recipe = replace(recipe, model=replace(recipe.model, head=replace(recipe.model.head, pooling="sum")))
+    recipe = replace(recipe, model=replace(recipe.model, head=replace(recipe.model.head, pooling="sum", scale=1.0)))
     return run_of(recipe, SumOfParts(recipe.model))

@@ -66,7 +66,7 @@ def test_values_and_rare_classes_are_divided_at_random():
         ({"folds": 2}, "data.folds is 2: give at least 3"),
         ({"folds": 5, "fold": 5}, "data.fold is 5: give a number from 0 to 4"),
         ({"folds": 41}, "has 40 graphs for 41 folds"),
-        ({"folds": 5, "split": "scaffold"}, "folds are drawn at random"),
+        ({"folds": 5, "split": "scaffold"}, "its folds are drawn at random"),
     ],
 )
 def test_mistakes_are_refused(change, sentence):

@@ -104,7 +104,7 @@ def test_unknown_names_and_values_are_refused_before_data_is_read():
         ("training.loss=hubr", "no loss 'hubr': did you mean huber?"),
         ("training.metric=rsme", "no metric 'rsme': did you mean rmse?"),
         ("model.encoding=haet", "no pseudo-coordinate 'haet': did you mean heat?"),
-        ("training.metric=accuracy", "is judged by mae or rmse or r2"),
+        ("training.metric=accuracy", "is judged by mae or rmse or mse or r2"),
     ):
         with pytest.raises(InputError) as caught:
             train(with_value(recipe("zinc"), setting), data="/nowhere", device="cpu")

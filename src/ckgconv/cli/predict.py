@@ -63,10 +63,11 @@ def predict_command(
     is_run = (given / "recipe.json").exists() or is_ensemble(given)
     require(not is_run, f"{data} is a run, but the last argument is the data to predict: add a CSV or a data set.")
     if is_table(given):
-        if not processes.is_first():
-            return
         require(not (out.exists() and out.samefile(given)), f"{out} is the input: choose another file with -o.")
         opening = Opening(tuple(map(str, folders)), device, level, with_features)
+        if not processes.is_first():
+            opening.open()  # the first process waits for the others to join it
+            return
         summary = predict_table(opening, given, out, smiles, workers, as_json)
     else:
         require(smiles is None, f"--smiles belongs to a CSV, not to {data!r}: leave it out.")

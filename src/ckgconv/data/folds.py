@@ -20,6 +20,8 @@ from ckgconv.recipe import DataRecipe
 
 # Unknown targets are a class of their own.
 UNKNOWN = -1
+# Splits that keep groups of rows together, which tables alone have.
+GROUPED = ("random_with_repeated_smiles", "scaffold", "scaffold_balanced", "butina", "group")
 
 
 def folded(data: PackedDataset, recipe: DataRecipe, groups: Tensor | None = None) -> PackedDataset:
@@ -31,6 +33,11 @@ def folded(data: PackedDataset, recipe: DataRecipe, groups: Tensor | None = None
         return data
     check_folds(recipe)
     _check_graphs(data, recipe, recipe.folds)
+    require(
+        groups is not None or recipe.split not in GROUPED,
+        f"data.split is {recipe.split!r}, but the data set {recipe.name!r} has no groups of that kind, and its folds "
+        f"are drawn at random: leave out data.split.",
+    )
     if groups is None:
         parts = divide(data, recipe.folds, recipe.split_seed)
     else:

@@ -86,6 +86,8 @@ def fitted_run(smiles: Sequence[str], targets: Targets, parameters: dict[str, An
     splits = validation_split(used, parameters["validation_fraction"], seed)
     used = as_labels(used, splits["val"])
     recipe = recipe_of(used, parameters)
+    if used.kind == "labels" and parameters["metric"] is None and not _ranks(used.y[splits["val"]]):
+        recipe = with_value(recipe, "training.metric=label_accuracy")
     kept = [each for row in rows if (each := found[row]) is not None]
     dataset = replace(pack_molecules(kept, used.y, recipe.data), target_weight=weight).subset(splits)
     with torch.random.fork_rng(devices=[]):  # training draws from torch's generator, which is the caller's
@@ -132,6 +134,11 @@ def as_labels(targets: Targets, validated: torch.Tensor) -> Targets:
     if targets.kind != "classes" or int(targets.y.max()) > 1 or len(targets.y[validated].unique()) < 2:
         return targets
     return replace(targets, y=targets.y.float().unsqueeze(-1), kind="labels")
+
+
+def _ranks(labels: torch.Tensor) -> bool:
+    """Whether labels [M, T] define an AUROC: a column of them has zeros and ones."""
+    return bool(((labels == 0).any(0) & (labels == 1).any(0)).any())
 
 
 def recipe_of(targets: Targets, parameters: dict[str, Any]) -> Recipe:

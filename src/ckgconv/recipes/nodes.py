@@ -179,12 +179,14 @@ def for_graph(base: Recipe, graph: Any) -> Recipe:
         f"'linear' ones, such as 'nodes-homophilous'.",
     )
     loss, metric, outputs = task_of(y, base.training)
+    # Draws are compared by their probabilities of classes, which other targets do not have.
+    consistency = base.training.consistency if "cross_entropy" in loss else 0.0
     node = replace(base.model.node, sizes=(x.shape[1],))
     head = replace(base.model.head, pooling="none", outputs=outputs)
     return replace(
         base,
         model=replace(base.model, node=node, head=head),
-        training=replace(base.training, loss=loss, metric=metric),
+        training=replace(base.training, loss=loss, metric=metric, consistency=consistency),
         paper_test=(),
     )
 

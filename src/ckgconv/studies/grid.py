@@ -38,7 +38,11 @@ SEEDS = (0, 1, 2, 3)
 ATTRIBUTES: list[tuple[str, object]] = [("normalise", "none"), ("dropout", 0.0)]
 LATER: dict[str, list[tuple[str, object]]] = {
     "": [("given", ())],
-    "data": [("split_number", 0), ("folds", None), ("fold", 0), ("most_atoms", 1000)],
+    "data": [
+        *(("split_number", 0), ("folds", None), ("fold", 0), ("most_atoms", 1000)),
+        *(("features", ()), ("descriptors", "none"), ("classes", ()), ("cluster_distance", 0.4)),
+        *(("split_sizes", (0.8, 0.1, 0.1)), ("split_column", ""), ("group_column", ""), ("weight_column", "")),
+    ],
     "model": [
         ("kind", "ckgcn"),
         ("flow", "source_to_target"),
@@ -47,10 +51,11 @@ LATER: dict[str, list[tuple[str, object]]] = {
         ("size_features", False),
         ("relative_positions", False),
         ("node_dropout", 0.0),
+        ("graph_features", 0),
     ],
     "model.node": ATTRIBUTES,
     "model.edge": ATTRIBUTES,
-    "model.head": [("dropout", 0.0), ("activation", "model")],
+    "model.head": [("dropout", 0.0), ("activation", "model"), ("scale", 1.0)],
     "training": [
         ("optimizer", "adamw"),
         ("momentum", 0.9),
@@ -64,6 +69,8 @@ LATER: dict[str, list[tuple[str, object]]] = {
         ("select", "metric"),
         ("schedule", "cosine"),
         ("cooldown", 0.2),
+        *(("focal_gamma", 2.0), ("class_balance", False), ("metrics", ()), ("mixed", ()), ("mixed_outputs", ())),
+        *(("init", ""), ("freeze", 0)),
     ],
 }
 # p below which two variants are distinguished.
