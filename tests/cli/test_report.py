@@ -32,7 +32,7 @@ def test_training_writes_a_report_which_can_be_written_again(ckgconv, with_repor
 
 
 def test_a_report_that_fails_leaves_the_run(ckgconv, with_reports, table, monkeypatch):
-    def fail(run):
+    def fail(runs, path):
         raise ValueError("no font")
 
     monkeypatch.setattr("ckgconv.cli.report_options.write_report", fail)
