@@ -155,6 +155,7 @@ def page(table: list[dict[str, Any]], tests: list[dict[str, Any]], results: list
     commits = ", ".join(sorted({each["commit"] for each in results if each["method"] in ("ckgconv", "scratch")}))
     lines += [
         "",
-        f"Commits of the runs of ckgconv: {commits}. Device: one thread of a CPU each, on a machine with other work.",
+        f"Commits of the runs of ckgconv, after rebasing: {commits}. Device: one thread of a CPU each, on a machine "
+        f"with other work.",
     ]
     return "\n".join(lines) + "\n"
