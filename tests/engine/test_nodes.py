@@ -135,6 +135,24 @@ def test_recipes_for_nodes_fit_any_graph(name, y, task):
     assert predict_packed(run, data).values.shape == (NODES, task[2])
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_recipe_for_few_labels_fits_the_smallest_graph_and_stops_early(weighted):
+    """A node for each split; the third has no neighbour."""
+    tiny = Data(
+        x=torch.eye(3),
+        edge_index=torch.tensor([[0, 1], [1, 0]]),
+        edge_weight=torch.tensor([0.5, 2.0]) if weighted else None,
+        y=torch.tensor([0, 1, 1]),
+        **{f"{name}_mask": torch.arange(3) == place for place, name in enumerate(("train", "val", "test"))},
+    )
+    chosen = for_graph(recipe("nodes-homophilous"), tiny)
+    assert chosen.training.patience == 200
+    chosen = replace(chosen, training=replace(chosen.training, epochs=400, patience=5))
+    run = train(chosen, data=from_pyg_masks(tiny), device="cpu")
+    assert len(run.record.epochs) == run.record.best.epoch + 6 < 400
+    assert predict_packed(run, from_pyg_masks(tiny)).values.isfinite().all()
+
+
 def test_a_recipe_keeps_a_task_that_suits_the_targets():
     binary = for_graph(recipe("nodes-heterophilous"), graph(torch.arange(NODES) % 2))
     assert (binary.training.loss, binary.training.metric, binary.model.head.outputs) == ("binary", "auroc", 1)

@@ -46,6 +46,7 @@ COMMON = {
 }
 MLP = HeadRecipe("mlp", "sum", layers=2, outputs=1, activation="gelu")
 GLOBAL = {"encoding": "rrwp", "steps": 4, "support": "global"}
+LOOPED = {"encoding": "looped_walks", "steps": 1, "support": 1}
 
 
 def message_passing(layer: str, **values) -> MessagePassingRecipe:
@@ -114,8 +115,9 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
         "hops": GraphormerRecipe(**COMMON, encoding="rrwp", steps=4, support=2, blocks=2, heads=4),
     },
     "propagation": {
-        "rrwp": PropagationRecipe(**{**COMMON, "edge": NONE}, **GLOBAL, layers=2),
-        "sparse": PropagationRecipe(**{**COMMON, "edge": NONE}, steps=3, support="sparse_global", layers=2),
+        "rrwp": PropagationRecipe(**{**COMMON, "edge": NONE}, **GLOBAL, order=2),
+        "sparse": PropagationRecipe(**{**COMMON, "edge": NONE}, steps=3, support="sparse_global", order=2),
+        "looped": PropagationRecipe(**{**COMMON, "edge": NONE}, **LOOPED, order=2),
     },
 }
 CASES = [pytest.param(made, id=f"{kind}-{name}") for kind, all_ in SMALL.items() for name, made in all_.items()]

@@ -206,6 +206,16 @@ def test_a_run_is_refused_before_its_first_step(support, free, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_all_draws_of_a_step_count(free):
+    data, one = zinc().limited(8), demo(support="global")
+    several = replace(one, training=replace(one.training, draws=4))
+    learner = make_learner(make_fabric("cpu", "32"), CKGCN.from_recipe(one), data, one)
+    free(2 * learner.model.train().step_bytes(least_rows(learner)))
+    train(one, data=data, device="cpu")
+    with pytest.raises(InputError, match="A step with gradients on"):
+        train(several, data=data, device="cpu")
+
+
 def test_rows_that_some_step_has():
     data, whole, near = zinc().limited(8), demo(support="global"), demo(support=1)
     learner = make_learner(make_fabric("cpu", "32"), CKGCN.from_recipe(whole), data, whole)

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 import torch
 from graphs_for_tests import edge_lists, packed
@@ -6,7 +8,16 @@ from hypothesis import strategies as st
 from on_device import DEVICE, needs_triton, relative
 from torch.autograd import gradcheck
 
-from ckgconv.ops.convolution import Graphs, SenderLists, naive, scaled_convolution, segments, sparse_global_convolution
+from ckgconv.ops import dispatch
+from ckgconv.ops.convolution import (
+    Graphs,
+    Orders,
+    SenderLists,
+    naive,
+    scaled_convolution,
+    segments,
+    sparse_global_convolution,
+)
 from ckgconv.ops.softmax import sparse_global_softmax, support_softmax
 from ckgconv.pairs import given_support, global_support
 from ckgconv.pe import rrwp, sparse_rrwp
@@ -102,6 +113,26 @@ def test_sums_of_rows_equal_the_equation(graphs, channels, seed):
         torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-12)
 
 
+@given(st.lists(edge_lists(), min_size=1, max_size=3), st.integers(2, 4), st.integers(0, 2**31))
+def test_a_kernel_of_one_channel_serves_all_of_the_signal(graphs, channels, seed):
+    """Values and gradients of both forms, receivers without pairs included."""
+    torch.manual_seed(seed)
+    batch = packed(*graphs)
+    every = global_support(batch, rrwp(batch, 1))
+    keep = torch.rand(every.num_pairs) < 0.6
+    pairs = given_support(batch, rrwp(batch, 1), torch.stack([every.receiver, every.sender])[:, keep])
+    inputs = [torch.randn(batch.num_nodes, channels), torch.randn(pairs.num_pairs, 1)]
+    inputs = [each.requires_grad_() for each in inputs]
+    pulled = torch.randn(batch.num_nodes, channels)
+    lists = (pairs.receiver, pairs.sender, pairs.support_size)
+    wanted = naive.scaled_convolution(inputs[0], inputs[1].expand(-1, channels), *lists)
+    for form in (naive.scaled_convolution, partial(segments.scaled_convolution, rowptr=pairs.rowptr)):
+        found = form(*inputs, *lists)
+        torch.testing.assert_close(found, wanted, rtol=0, atol=1e-12)
+        gradients = [torch.autograd.grad((y * pulled).sum(), inputs, retain_graph=True) for y in (found, wanted)]
+        torch.testing.assert_close(*gradients, rtol=0, atol=1e-12)
+
+
 def test_gradients_of_row_sums():
     receiver, sender = torch.tensor([0, 0, 1, 3]), torch.tensor([0, 2, 1, 3])
     size, rowptr = torch.tensor([2.0, 1, 0, 1]), torch.tensor([0, 2, 3, 3, 4])
@@ -168,3 +199,16 @@ def test_sums_over_lists_equal_the_equation(sizes, padding, share, width, dtype,
     for place, (mine, theirs) in enumerate(zip(gradients, wanted, strict=True)):
         assert mine.dtype == rough[place].dtype
         assert relative(mine, theirs) < (5e-3 if mine.dtype == torch.bfloat16 else 2e-6)
+
+
+@needs_triton
+def test_lists_give_every_channel_the_one_coefficient(monkeypatch):
+    monkeypatch.setattr(dispatch, "runs_triton", lambda device: True)
+    generator = torch.Generator().manual_seed(0)
+    receiver, sender, rowptr, by_sender, graph, _ = random_lists([6, 3], 1, 0.6, generator)
+    x, psi = torch.randn(len(graph), 4, generator=generator), torch.randn(len(receiver), 1, generator=generator)
+    expected = naive.scaled_convolution(x, psi, receiver, sender, rowptr.diff().double())
+    lists, size = (there(receiver), there(sender)), there(rowptr.diff().float())
+    orders = Orders(there(rowptr), SenderLists(*map(there, by_sender)))
+    found = scaled_convolution(there(x.float()), there(psi.float()), *lists, size, orders)
+    assert relative(found, expected) < 1e-6

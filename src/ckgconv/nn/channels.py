@@ -3,9 +3,10 @@
     depthwise    y_i[c]    = Σ_j ψ_ij[c] x_j[c]
     multi-head   y_i[h, c] = Σ_j ψ_ij[h] (V x_j)[h, c]
     grouped      y_i[g, o] = Σ_j Σ_c ψ_ij[g, o, c] x_j[g, c]
+    shared       y_i[c]    = Σ_j ψ_ij x_j[c]
 
-All three are a depthwise convolution between `spread` (copy channels until they match) and `collect` (sum the channels
-of each output), so one operation serves all.
+The first three are a depthwise convolution between `spread` (copy channels until they match) and `collect` (sum the
+channels of each output), so one operation serves all; it also takes a kernel of one channel for all of the signal.
 
 Legend: N nodes, P pairs, D matched channels.
 """
@@ -47,6 +48,12 @@ class Depthwise(Channels):
 
     def extra_repr(self) -> str:
         return str(self.kernel)
+
+
+class Shared(Channels):
+    """One coefficient for all channels, however many the signal has."""
+
+    kernel = 1
 
 
 class MultiHead(Channels):

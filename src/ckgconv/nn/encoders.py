@@ -107,8 +107,14 @@ class LinearEncoder(nn.Module):
 
     def inputs(self, attributes: Tensor) -> Tensor:
         """a [M, F] as the linear map reads it."""
-        if self.normalise == "rows":
-            attributes = F.normalize(attributes, p=1.0, dim=-1)
+        return self.dropped(self.scaled(attributes))
+
+    def scaled(self, attributes: Tensor) -> Tensor:
+        """a [M, F] or a/Σ|a|."""
+        return F.normalize(attributes, p=1.0, dim=-1) if self.normalise == "rows" else attributes
+
+    def dropped(self, attributes: Tensor) -> Tensor:
+        """[M, F] with dropout in training."""
         return dropout(attributes, self.dropout, self.training)
 
     def extra_repr(self) -> str:

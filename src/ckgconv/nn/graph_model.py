@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from ckgconv.checks import check_finite, check_floating, check_shape, require
+from ckgconv.checks import check_finite, check_floating, check_instance, check_shape, require
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch
 from ckgconv.nn.encoders import AttributeEncoder, attribute_encoder
 from ckgconv.nn.graph_features import GraphFeatures
@@ -77,6 +77,7 @@ class GraphModel(CountsSteps, nn.Module):
 
             recipe = recipe_of(recipe)
         model = recipe.model if isinstance(recipe, NamedRecipe) else recipe
+        check_instance("recipe", model, ModelRecipe, "a recipe, or the name of one")
         require(
             isinstance(model, cls.Recipe),
             f"The recipe is of kind {model.kind!r}, not of {cls.__name__}: build it with that kind's class.",
@@ -192,10 +193,6 @@ class GraphModel(CountsSteps, nn.Module):
     def pair_traffic(self) -> int:
         """Fewest values per pair that a training step can read and write; 0 where they have not been counted."""
         return 0
-
-    def undecayed(self) -> list[nn.Parameter]:
-        """Parameters that weight decay leaves alone; none in the published networks of graphs."""
-        return []
 
     def parameters_by_component(self) -> dict[str, int]:
         """Trainable parameters of each component; a model may choose other components."""

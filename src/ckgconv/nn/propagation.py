@@ -1,37 +1,45 @@
-"""Propagation: predictions first, then layers of walks, and a gate for every radius; for nodes with few labels.
+"""Propagation: features averaged over walks, then each node by itself; for nodes with few labels.
 
-    z⁰_i = b_i head∘drop∘ReLU∘FC∘drop (x_i)                        each node by itself
-    zˡ_i = 1/|supp(i)| Σ_{j ∈ supp(i)} ψˡ(P_ij) zˡ⁻¹_j,            l = 1 … L
-    ŷ_i  = Σ_l σ(a · zˡ_i + c) zˡ_i
+    x⁰_i = b_i x_i
+    xᵏ_i = 1/|supp(i)| Σ_{j ∈ supp(i)} ψ(P_ij) xᵏ⁻¹_j,        k = 1 … K
+    h_i  = drop∘ReLU∘FC∘drop ( 1/(K + 1) Σ_k xᵏ_i ),          ŷ_i = head(h_i)
 
-    ψˡ(P_ij) = |supp(i)| Σ_k softmax_k(θˡ)_k P_ij[k]
+    ψ(P_ij) = |supp(i)| · mean of the walks in P_ij
 
-b_i is 1; in training it is 0 with probability p = `node_dropout`, and else 1/(1 - p): what is left of a node without
-its own prediction is what its neighbours say (Feng et al., NeurIPS 2020).
+CKGConvs (Eq. 3) with a kernel that has no parameters: a fixed average of coordinates, the same in every channel, which
+cannot fit the few labels by itself. With `looped_walks` of one step ψ is GCN's propagation matrix S, and the mean over
+k a single CKGConv with the kernel mean([I, S, …, S^K]_ij); K of them over edges cost less than one over all pairs.
+K is `model.order`.
 
-A CKGConv (Eq. 3) whose kernel is linear in the random walks, the same in every channel, with coefficients that are
-positive and sum to one: a learned average over near nodes, which cannot fit the few labels by itself. The gate reads
-what a node predicts at each radius and decides how much of it counts, so a node at a border may look less far than one
-inside a community (the adaptive depth of Liu, Gao and Ji, KDD 2020).
+b_i is 1; in training it is 0 with probability p = `node_dropout`, and else 1/(1 - p): without its own features, a node
+is known by those of its neighbours. Predictions of several such draws should agree (`tasks.consistency`). This is the
+form of Graph Random Neural Networks (Feng et al., NeurIPS 2020).
 
-Legend: N nodes, P pairs, K coordinate channels, L layers, D width, T outputs.
+x are numbers, scaled as `model.node` says; attributes of another kind are embedded first, which a linear map of their
+one-hot columns would also be.
+
+Legend: N nodes, P pairs, F feature columns, D width, T outputs.
 """
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from ckgconv.checks import require
 from ckgconv.graphs import GraphBatch, Pairs
-from ckgconv.nn.channels import Depthwise
+from ckgconv.nn.channels import Shared
 from ckgconv.nn.convolution import convolve
 from ckgconv.nn.coordinates import rescaled
+from ckgconv.nn.encoders import LinearEncoder
 from ckgconv.nn.graph_model import GraphModel
-from ckgconv.nn.head import make_head
+from ckgconv.nn.head import make_relu_head
 from ckgconv.nn.kernel import KernelValues
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.precision import without_autocast
 from ckgconv.recipe import PropagationRecipe
+
+# Columns averaged at a time: those of some thousand nodes stay in the cache of a CPU.
+BLOCK = 128
 
 
 class Propagation(GraphModel):
@@ -46,61 +54,40 @@ class Propagation(GraphModel):
     def __init__(self, recipe: PropagationRecipe) -> None:
         super().__init__(recipe)
         require(
-            self.encoding.coordinate.rescaled,
-            f"model.encoding is {recipe.encoding!r}, whose values are no probabilities to average by: choose 'rrwp' or "
-            f"'two_way_rrwp'.",
+            self.encoding.coordinate.rescaled and self.encoding.coordinate.diagonal_skips is not None,
+            f"model.encoding is {recipe.encoding!r}, whose values are no probabilities to average by: choose "
+            f"'looped_walks', 'rrwp' or 'two_way_rrwp'.",
         )
         require(recipe.edge.kind == "none", "model.edge.kind is not 'none': a propagation reads no edge attributes.")
-        require(recipe.graph_features == 0, "A propagation reads no features of graphs: set model.graph_features to 0.")
-        self.predictor = make_head(recipe.head, recipe.width)
-        self.kernel = WalkMixture(self.encoding.channels, recipe.layers)
-        self.channels = Depthwise(recipe.head.outputs)
-        self.gate = nn.Linear(recipe.head.outputs, 1)
-        self.head = nn.Identity()
+        self.channels = Shared()
+        self.head = make_relu_head(recipe.head, self.head_width)
 
     def node_states(self, batch: GraphBatch) -> Tensor:
-        """ŷ [N, T]."""
+        """h [N, D]."""
+        encoder, features = self.node_encoder, batch.node_features
         with without_autocast(batch.degree):
-            hidden = F.relu(self.node_encoder(batch.node_features, batch.node_features.shape[0]))
-            z: Tensor = self.predictor(dropout(hidden, self.recipe.dropout, self.training))
-            if self.recipe.node_dropout:
-                z = z * dropout(torch.ones_like(z[:, :1]), self.recipe.node_dropout, self.training)
-            gated = self._gated(z)
-            for psi in self.kernel(batch.pairs):
-                # A copy, not `contiguous`, which depends on whether there is more than one pair: an exported program
-                # may not.
-                spread = KernelValues(psi.expand(-1, z.shape[1]).clone(memory_format=torch.contiguous_format), None)
-                z = convolve(self.channels, z, spread, batch.pairs)
-                gated = gated + self._gated(z)
-        return gated
+            if isinstance(encoder, LinearEncoder):
+                mean = self.averaged(encoder.scaled(features), batch.pairs)
+                hidden = encoder.linear(encoder.dropped(mean))
+            else:
+                hidden = self.averaged(encoder(features, features.shape[0]), batch.pairs)
+            return dropout(F.relu(hidden), self.recipe.dropout, self.training)
 
-    def _gated(self, z: Tensor) -> Tensor:
-        """[N, T] σ(a · z + c) z."""
-        return self.gate(z).sigmoid() * z
+    def averaged(self, x: Tensor, pairs: Pairs) -> Tensor:
+        """x [N, ·] → mean of x⁰ … x^K [N, ·]."""
+        kept = dropout(x.new_ones(x.shape[0], 1), self.recipe.node_dropout, self.training)
+        psi = KernelValues(self.kernel(pairs), None)
+        # The kernel is the same in every channel, so that blocks of columns can be averaged one after the other.
+        return torch.cat([self._mean(block * kept, psi, pairs) for block in x.split(BLOCK, dim=1)], dim=1)
 
-    def undecayed(self) -> list[nn.Parameter]:
-        """All but the first map: it alone has enough parameters to fit a few labels by heart."""
-        return [each for name, part in self.named_children() if name != "node_encoder" for each in part.parameters()]
+    def _mean(self, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
+        total = x
+        for _ in range(self.recipe.order):
+            x = convolve(self.channels, x, psi, pairs)
+            total = total + x
+        return total / (self.recipe.order + 1)
 
-
-class WalkMixture(nn.Module):
-    """L kernels, each an average of walks: `Pairs` → L times ψ [P, 1].
-
-    Initially all walks weigh the same. Pairs that are not stored have no walk, so ψ is zero there.
-    """
-
-    def __init__(self, walks: int, layers: int) -> None:
-        super().__init__()
-        self.theta = nn.Parameter(torch.empty(layers, walks))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        nn.init.zeros_(self.theta)
-
-    def forward(self, pairs: Pairs) -> tuple[Tensor, ...]:
-        walks = rescaled(pairs)[: pairs.num_pairs]
-        return tuple((walks @ self.theta.softmax(-1).T).split(1, dim=-1))
-
-    def extra_repr(self) -> str:
-        layers, walks = self.theta.shape
-        return f"{walks} walks, layers={layers}"
+    def kernel(self, pairs: Pairs) -> Tensor:
+        """ψ [P, 1]; pairs that are not stored have no walk, so ψ is zero there."""
+        walks = rescaled(pairs)[: pairs.num_pairs, self.encoding.coordinate.diagonal_skips :]
+        return walks.mean(-1, keepdim=True)

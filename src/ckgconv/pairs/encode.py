@@ -8,7 +8,8 @@ pair_rwse  RWSE(i) ‖ RWSE(j) of `steps`         RWSE of `node_steps`
 heat       [e^(-tL)]_ij at `steps` times        its diagonal
 laplacian  φ_k(i) φ_k(j) of `steps` vectors     φ(i), eigenvectors of the Laplacian
 
-and rrwp_cycles: that of rrwp ‖ cycles through both nodes; its diagonal ‖ cycles through the node.
+looped_walks: as rrwp, with GCN's matrix S in place of M; rrwp_cycles: that of rrwp ‖ cycles through both nodes; its
+diagonal ‖ cycles through the node.
 """
 
 from dataclasses import dataclass

@@ -5,6 +5,7 @@ from ckgconv.pe.cycles import RRWP_CYCLES, walks_and_cycles
 from ckgconv.pe.distances import RD, SPD, pairs_within, rd, spd
 from ckgconv.pe.heat import HEAT, heat
 from ckgconv.pe.laplacian import LAPLACIAN, eigenvectors, laplacian_products
+from ckgconv.pe.looped_walks import LOOPED_WALKS, looped_walks, sparse_looped_walks
 from ckgconv.pe.rrwp import RRWP, diagonal, rrwp, sparse_rrwp
 from ckgconv.pe.rwse import PAIR_RWSE, pair_rwse, rwse, sparse_pair_rwse, sparse_rwse
 from ckgconv.pe.search import UNREACHABLE
@@ -19,6 +20,7 @@ OURS = {
     "pair_rwse": PAIR_RWSE,
     "heat": HEAT,
     "two_way_rrwp": TWO_WAY_RRWP,
+    "looped_walks": LOOPED_WALKS,
     "laplacian": LAPLACIAN,
     "rrwp_cycles": RRWP_CYCLES,
 }
@@ -39,11 +41,13 @@ __all__ = [
     "eigenvectors",
     "heat",
     "laplacian_products",
+    "looped_walks",
     "pair_rwse",
     "pairs_within",
     "rd",
     "rrwp",
     "rwse",
+    "sparse_looped_walks",
     "sparse_pair_rwse",
     "sparse_rrwp",
     "sparse_rwse",

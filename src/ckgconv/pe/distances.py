@@ -73,6 +73,7 @@ def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
 
 def pairs_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
     """Receivers and senders of the pairs with SPD ≤ hops, sorted; never forms the n² pairs of large graphs."""
+    hops = min(hops, graphs.largest)  # no shortest path is longer
     if hops == 1:
         return _neighbours(graphs)
     if graphs.largest <= LARGEST_PADDED:

@@ -23,8 +23,7 @@ from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.layout import PairReader
-from ckgconv.pe.sparse import identity
-from ckgconv.pe.walk import powers, sparse_transition, transition, working_dtype
+from ckgconv.pe.walk import powers_at, sparse_powers, sparse_transition, transition, working_dtype
 
 Counting = Literal["published", "paper"]
 
@@ -55,8 +54,7 @@ def _walks(graphs: PackedGraphs, pairs: PairReader, order: int, dtype: torch.dty
     # On a CPU float64 costs little here. Rounded at the end, pairs that a symmetry of the graph exchanges have the same
     # bits, and a kernel computes equal rows once.
     matrix = transition(graphs, torch.float64 if graphs.node_graph.device.type == "cpu" else dtype)
-    on_diagonal = (pairs.receiver == pairs.sender).to(dtype)
-    return torch.stack([on_diagonal, *(pairs.read(power).to(dtype) for power in powers(matrix, order))], dim=-1)
+    return powers_at(pairs, matrix, order, dtype)
 
 
 def sparse_rrwp(
@@ -66,16 +64,8 @@ def sparse_rrwp(
 
     Time and memory grow with the reached pairs, not with n²: for graphs whose pairs do not fit into memory.
     """
-    order = highest_power(steps, counting)
     matrix = sparse_transition(graphs, dtype or working_dtype(graphs))
-    start = identity(graphs.num_nodes, matrix.values.dtype, matrix.values.device)
-    channels = [start, *powers(matrix, order)]
-    keys = torch.cat([channel.row * channel.size + channel.column for channel in channels])
-    stored, place = torch.unique(keys, return_inverse=True)
-    number = torch.cat([torch.full_like(channel.row, index) for index, channel in enumerate(channels)])
-    table = start.values.new_zeros(stored.shape[0], order + 1)
-    table = table.index_put((place, number), torch.cat([channel.values for channel in channels]))
-    return Coordinates(stored // graphs.num_nodes, stored % graphs.num_nodes, table, complete=False)
+    return sparse_powers(matrix, highest_power(steps, counting))
 
 
 def diagonal(coordinates: Coordinates, counting: Counting = "published") -> Tensor:

@@ -10,9 +10,9 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from ckgconv.graphs import PackedGraphs
-from ckgconv.pe.layout import adjacency, sparse_adjacency
-from ckgconv.pe.sparse import SparseMatrix
+from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.pe.layout import PairReader, adjacency, sparse_adjacency
+from ckgconv.pe.sparse import SparseMatrix, identity
 
 Matrix = TypeVar("Matrix", Tensor, SparseMatrix)
 
@@ -36,6 +36,23 @@ def powers(matrix: Matrix, steps: int) -> Iterator[Matrix]:
     for step in range(steps):
         power = power @ matrix if step else matrix
         yield power
+
+
+def powers_at(pairs: PairReader, matrix: Tensor, steps: int, dtype: torch.dtype) -> Tensor:
+    """[P, C] I, M … M^steps at the pairs of a reader, of a padded matrix."""
+    on_diagonal = (pairs.receiver == pairs.sender).to(dtype)
+    return torch.stack([on_diagonal, *(pairs.read(power).to(dtype) for power in powers(matrix, steps))], dim=-1)
+
+
+def sparse_powers(matrix: SparseMatrix, steps: int) -> Coordinates:
+    """I, M … M^steps at the pairs where one of them has an entry."""
+    start = identity(matrix.size, matrix.values.dtype, matrix.values.device)
+    channels = [start, *powers(matrix, steps)]
+    stored, place = torch.unique(torch.cat([channel.keys() for channel in channels]), return_inverse=True)
+    number = torch.cat([torch.full_like(channel.row, index) for index, channel in enumerate(channels)])
+    table = start.values.new_zeros(stored.shape[0], steps + 1)
+    table = table.index_put((place, number), torch.cat([channel.values for channel in channels]))
+    return Coordinates(stored // matrix.size, stored % matrix.size, table, complete=False)
 
 
 def nonzero(degree: Tensor) -> Tensor:

@@ -8,15 +8,17 @@ they describe a CKGCN, and without a flow the source of an edge receives.
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import asdict, is_dataclass, make_dataclass, replace
+from functools import cache
 from typing import Any
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, check_instance, cut, shown
 from ckgconv.files import parse_json
 from ckgconv.nn.models import MODELS
 from ckgconv.recipe import CKGCNRecipe, ModelRecipe, Recipe
 from ckgconv.recipe.format import FORMAT, check_format
-from ckgconv.recipe.values import convert, kinds_of, shown
+from ckgconv.recipe.kinds import kinds_of
+from ckgconv.recipe.values import convert
 from ckgconv.registry import nearest
 
 # The one value that cannot be changed alone: it decides which other fields its group has.
@@ -36,15 +38,17 @@ def from_json(text: str, where: str) -> Recipe:
         raise InputError(f"{where} is no recipe ({error}): give a recipe.json that a run has written.") from error
     if isinstance(values, dict):
         check_format(values.pop("format", FORMAT), where)
-    read: Recipe = convert(_with_flow(values), Recipe, where, {ModelRecipe: _model_recipe(values)})
-    return read
+    kind = _recipe_with(_model_recipe(values))  # type: ignore[arg-type]
+    return Recipe(**vars(convert(_with_flow(values), kind, where)))
 
 
 def with_value(recipe: Recipe, assignment: str) -> Recipe:
     """The recipe with one value changed by "path=value"."""
+    check_instance("recipe", recipe, Recipe, "a Recipe")
+    check_instance("The assignment", assignment, str, "a text such as 'model.width=32'")
     path, equals, text = assignment.partition("=")
     if not equals:
-        raise InputError(f"--set {assignment} has no '=': write it as model.width=32.")
+        raise InputError(f"--set {cut(assignment)} has no '=': write it as model.width=32.")
     value = _value(text, path)
     if path == KIND and value != recipe.model.kind:
         raise InputError(
@@ -62,8 +66,15 @@ def _value(text: str, path: str) -> Any:
         return parse_json(text)
     except InputError as error:
         if not isinstance(error.__cause__, json.JSONDecodeError):
-            raise InputError(f"{path} cannot be read ({error}): give a plain value.") from error
+            raise InputError(f"{cut(path)} cannot be read ({error}): give a plain value.") from error
         return text
+
+
+@cache
+def _recipe_with(model: type[ModelRecipe]) -> type[Recipe]:
+    """A recipe whose model has the fields of one kind."""
+    made: type[Recipe] = make_dataclass("Recipe", [("model", model)], bases=(Recipe,), frozen=True)
+    return made
 
 
 def _model_recipe(values: Any) -> type[ModelRecipe]:
@@ -86,11 +97,13 @@ def _changed(part: Any, path: list[str], value: Any, whole: str) -> Any:
     kinds = kinds_of(type(part))
     prefix = whole.removesuffix(".".join(path))
     if name not in kinds:
-        raise InputError(f"{whole} is not a value of a recipe: {nearest(name, list(kinds), prefix)}")
+        raise InputError(f"{cut(whole)} is not a value of a recipe: {nearest(name, list(kinds), prefix)}")
     current = getattr(part, name)
     if rest:
         if not is_dataclass(current):
-            raise InputError(f"{whole} is not a value of a recipe: {prefix}{name} has no parts, set it as a whole.")
+            raise InputError(
+                f"{cut(whole)} is not a value of a recipe: {prefix}{name} has no parts, set it as a whole."
+            )
         return replace(part, **{name: _changed(current, rest, value, whole)})
     if is_dataclass(current):
         hint = nearest("", list(kinds_of(type(current))), f"{whole}.")

@@ -38,7 +38,8 @@ def scaled_convolution(
     if rowptr is not None and by_sender is not None and _uses_triton(x, psi):
         from ckgconv.ops.convolution import triton
 
-        return triton.scaled_convolution(x, psi, support_size, triton.Lists(rowptr, receiver, sender, by_sender))
+        every = psi if psi.shape[1] == x.shape[1] else psi.expand(-1, x.shape[1]).contiguous()
+        return triton.scaled_convolution(x, every, support_size, triton.Lists(rowptr, receiver, sender, by_sender))
     if rowptr is None or x.device.type != "cpu" or transformed() or torch.compiler.is_compiling():
         return naive.scaled_convolution(x, psi, receiver, sender, support_size)
     dtype = torch.promote_types(x.dtype, psi.dtype)

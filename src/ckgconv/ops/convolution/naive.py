@@ -28,7 +28,10 @@ class SenderLists(NamedTuple):
 
 
 def scaled_convolution(x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor) -> Tensor:
-    """y [N, D] from x [N, D], ψ [P, D]; receiver, sender [P]; support_size [N]. Empty supports give 0."""
+    """y [N, D] from x [N, D], ψ [P, D], or [P, 1] for all channels; receiver, sender [P]; support_size [N].
+
+    Empty supports give 0.
+    """
     messages = widened(x).index_select(0, sender) * widened(psi)
     summed = messages.new_zeros(x.shape).index_add(0, receiver, messages)
     return (summed / support_size.clamp(min=1).unsqueeze(-1)).to(torch.promote_types(x.dtype, psi.dtype))
