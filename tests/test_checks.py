@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ckgconv.checks import InputError, check_choice, check_finite, check_index, check_shape, require
+from ckgconv.checks import InputError, check_choice, check_finite, check_index, check_shape, cut, require, shown
 
 
 def test_each_says_what_was_wrong():
@@ -25,3 +25,13 @@ def test_what_is_right_passes():
     check_shape("x", torch.zeros(2, 3), (None, 3), "")
     check_choice("colour", "red", ("red",))
     check_index("types", torch.tensor([0, 4]), 5, "types")
+
+
+def test_values_in_sentences_are_short_and_on_one_line():
+    assert shown("a" * 1000).endswith("a'")
+    assert len(shown("a" * 1000)) <= 120
+    assert shown([[[[[1]]]]]) == "[[[[...]]]]"
+    assert shown(10**5000) == "a number of thousands of digits"
+    assert "\n" not in shown(torch.zeros(30, 30))
+    assert cut("a" * 120) == "a" * 120
+    assert cut("a" * 121) == "a" * 117 + "..."

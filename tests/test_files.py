@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ckgconv import InputError
-from ckgconv.files import PARTS, write_output, write_text, write_whole
+from ckgconv.files import PARTS, parse_json, write_output, write_text, write_whole
 
 
 def text(words):
@@ -112,3 +112,29 @@ def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tm
         fcntl.flock(file, fcntl.LOCK_EX)
         write_whole(tmp_path / "a", text("whole"))
         assert {path.name for path in tmp_path.iterdir()} == {"a", busy.name}
+
+
+@pytest.mark.parametrize(
+    ("damaged", "reason"),
+    [
+        ('{"seed": 0, "seed": 1}', "it has 'seed' twice in one group"),
+        ('{"a": {"b": [{"c": 1, "c": 1}]}}', "it has 'c' twice in one group"),
+        ('{"name": "\\ud800"}', "it has half of a character"),
+        ('{"\\udfff": 1}', "it has half of a character"),
+        ("[" * 33 + "]" * 33, "its values are nested more than 32 deep"),
+        ("[" * 100_000, "it is not JSON"),
+        ("1" * 5000, "it is not JSON"),
+        ("{'a': 1}", "it is not JSON"),
+        ("[" + "0," * 10**7 + "0]", "it has about 10,000,001 values, and at most 10,000,000 are read"),
+    ],
+    ids=lambda text: text[:20],
+)
+def test_json_that_is_read_in_two_ways_or_not_at_all_is_refused(damaged, reason):
+    with pytest.raises(InputError) as caught:
+        parse_json(damaged)
+    assert str(caught.value).startswith(reason)
+
+
+def test_whole_characters_and_undefined_numbers_are_read():
+    assert parse_json('["\\ud83d\\ude00", "ä", 1' + "0" * 400 + "]") == ["😀", "ä", 10**400]
+    assert str(parse_json("[NaN, -Infinity]")) == "[nan, -inf]"

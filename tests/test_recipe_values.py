@@ -1,16 +1,21 @@
-"""Covers `ckgconv.recipe.format`, `ckgconv.recipe.limits` and `ckgconv.recipe.values`."""
+"""Covers `ckgconv.recipe.format`, `ckgconv.recipe.limits`, `ckgconv.recipe.values`, `ckgconv.recipe.wording` and
+`ckgconv.recipe.kinds`.
+"""
 
 import json
-from dataclasses import replace
+import math
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import with_config
 
 from ckgconv import CKGCN, RECIPES, InputError, recipe
 from ckgconv.nn.models import build_model
 from ckgconv.recipe import ModelRecipe
-from ckgconv.recipe.limits import usable_name
+from ckgconv.recipe.limits import Count, Name, Positive, Share, usable_name
+from ckgconv.recipe.values import KEPT, SETTINGS, Number, check_recipe, convert, read
 from ckgconv.recipes import from_json, to_json, with_value
 
 
@@ -74,6 +79,7 @@ def test_typos_are_refused(assignment, words):
         ("model.width=" + "[" * 100 + "]" * 100, "nested more than 32 deep"),
         ("model.width=" + "[" * 100_000, "model.width cannot be read"),
         ("model.width=-1", "model.width is -1: give at least 1"),
+        ("training.draws=65536", "training.draws is 65536: give at most 64"),
         ("model.blocks=1000000", "model.blocks is 1000000: give at most 1,000"),
         ("model.kernel.blocks=-1", "model.kernel.blocks is -1: give at least 0"),
         ("model.node.sizes=[-1]", r"model.node.sizes\[0\] is -1: give at least 1"),
@@ -84,6 +90,8 @@ def test_typos_are_refused(assignment, words):
         ("model.dropout=-Infinity", "model.dropout is -inf: give a number"),
         ("training.epochs=1e9", "training.epochs is 1000000000.0: give a whole number"),
         ("model.kind=[[[[[1]]]]]", r"model.kind cannot be set to \[\[\[\[\.\.\.\]\]\]\] alone"),
+        ("model.support=100000000", "model.support is 100000000: give at most 10,000"),
+        ("model.support=-1", "model.support is -1: give at least 0"),
         ("name=../../evil", "name is '../../evil': give a name of at most 240 characters, without '/'"),
         ("name=", "name is '': give a name"),
         ("name=.hidden", "name is '.hidden': give a name"),
@@ -111,6 +119,77 @@ def test_a_recipe_file_of_a_later_format_is_refused_by_name():
     assert from_json(json.dumps({"format": 1, **values}), "my.json") == recipe("zinc")
     with pytest.raises(InputError, match=r"my.json has format 2, and this version of ckgconv reads formats up to 1"):
         from_json(json.dumps({"format": 2, **values}), "my.json")
+
+
+@with_config(KEPT)
+@dataclass(frozen=True)
+class Inner:
+    """Values of all sorts."""
+
+    count: Count
+    share: Share = 0.0
+    score: Number = 0.0
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+@with_config(SETTINGS)
+@dataclass(frozen=True)
+class Outer:
+    """A group in a group."""
+
+    inner: tuple[Inner, ...]
+    size: Positive | None = None
+    name: Name = "x"
+
+
+@pytest.mark.parametrize(
+    ("values", "half"),
+    [
+        ([], "it is [], not a group of values"),
+        ({}, "it lacks inner"),
+        ({"inner": {}}, "inner is {}, not a list"),
+        ({"inner": [{"count": 0}]}, "inner[0].count is 0, not at least 1"),
+        ({"inner": [{"count": True}]}, "inner[0].count is True, not a whole number"),
+        ({"inner": [{"count": 1}, {"count": "1"}]}, "inner[1].count is '1', not a whole number"),
+        ({"inner": [{"count": 1, "share": 1.0}]}, "inner[0].share is 1, not less than 1"),
+        ({"inner": [{"count": 1, "score": "a"}]}, "inner[0].score is 'a', not a number"),
+        ({"inner": [{"count": 1, "texts": {"a": 3}}]}, "inner[0].texts.a is 3, not a text"),
+        ({"inner": [{"count": 1, "texts": {"\x1b[2J": 3}}]}, "inner[0].texts.'\\x1b[2J' is 3, not a text"),
+        ({"inner": [], "size": 0}, "size is 0, not more than 0"),
+        ({"inner": [], "size": math.inf}, "size is inf, not a number"),
+        ({"inner": [], "size": "a"}, "size is 'a', not a number"),
+        ({"inner": [], "zise": 1}, "it has no value 'zise'"),
+        ({"inner": [], "name": "a/b"}, "name is 'a/b', not a name of at most 240 characters"),
+        ({"inner": [], "name": "\ud800"}, "it cannot be read: "),
+        ({"inner": [], "name": object()}, "it cannot be read: "),
+    ],
+    ids=lambda each: str(each)[:40].replace("\x1b", "").encode("ascii", "ignore").decode(),
+)
+def test_what_pydantic_refuses_is_told_on_one_line(values, half):
+    with pytest.raises(InputError) as caught:
+        read(values, Outer)
+    message = str(caught.value)
+    assert message.startswith(half)
+    assert "\n" not in message
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    with pytest.raises(InputError, match=r"^my\.json.*\.$|did you mean size\?$"):
+        convert(values, Outer, "my.json")
+
+
+def test_a_number_that_is_null_is_undefined():
+    found = read({"inner": [{"count": 1, "score": None, "later": 3}]}, Outer)
+    assert math.isnan(found.inner[0].score)
+    assert read({"count": 1, "score": math.inf}, Inner).score == math.inf
+
+
+def test_parts_of_a_recipe_in_python_are_those_of_its_classes():
+    with pytest.raises(InputError, match=r"recipe.model is \{\}: give a ModelRecipe"):
+        check_recipe(replace(recipe("zinc"), model={}))
+    with pytest.raises(InputError, match=r"recipe\.data is None: give a DataRecipe"):
+        check_recipe(replace(recipe("zinc"), data=None))
+    node = replace(recipe("zinc").model.node, sizes=[28])  # a list stands for a tuple
+    check_recipe(replace(recipe("zinc").model, node=node))
 
 
 def test_names_of_tables_become_names():

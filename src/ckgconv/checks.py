@@ -3,10 +3,17 @@
 Checks run before any computation, so that bad input never fails inside a Triton kernel.
 """
 
+import os
+import reprlib
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
+
+# How values appear in messages: a few of many, and the beginning of a long text.
+LONGEST = 120
+SHORT = reprlib.Repr()
+SHORT.maxlevel, SHORT.maxstring, SHORT.maxother, SHORT.maxlong = 3, LONGEST, LONGEST, 60
 
 
 class InputError(ValueError):
@@ -17,6 +24,29 @@ def require(condition: bool, sentence: str) -> None:
     """Raise InputError with `sentence` unless `condition` holds."""
     if not condition:
         raise InputError(sentence)
+
+
+def shown(value: object) -> str:
+    """A value in an error message, on one line and cut short where it is long."""
+    try:
+        return " ".join(SHORT.repr(value).split("\n"))
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of thousands of digits"
+
+
+def cut(text: str) -> str:
+    """The beginning of a text in an error message."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def check_instance(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
+    """Refuse what is of another type; `wanted` says what to give."""
+    require(isinstance(value, kind), f"{name} is {shown(value)}: give {wanted}.")
+
+
+def check_path(name: str, value: object) -> None:
+    """Refuse what cannot be a path."""
+    check_instance(name, value, (str, os.PathLike), "a path")
 
 
 def check_finite(name: str, values: Tensor) -> None:

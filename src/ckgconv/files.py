@@ -13,19 +13,25 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, check_instance, require
 
 PARTS = ".*.ckgconv.part"
 # What is read of a text file: the record of a run of a million epochs has about 150 MB.
 MOST_BYTES = 2**28
 # How deep values of a JSON file may be nested; a recipe inside a record needs 6.
 MOST_DEPTH = 32
+# Values of a JSON file, counted by commas and brackets: the record of a run of a million epochs has 7 million.
+MOST_VALUES = 10**7
+# Halves of characters, which JSON can write and no file can hold.
+HALVES = re.compile(r"[\ud800-\udfff]")
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -82,8 +88,13 @@ def read_text(path: Path, remedy: str, most_bytes: int = MOST_BYTES) -> str:
 
 def parse_json(text: str) -> Any:
     """The values of a JSON text; raises InputError with the reason, half a sentence, where there are none."""
+    check_instance("it", text, str, "a text")
+    count = sum(text.count(mark) for mark in ",[{")
+    require(count <= MOST_VALUES, f"it has about {count:,} values, and at most {MOST_VALUES:,} are read")
     try:
-        values = json.loads(text)
+        values = json.loads(text, object_pairs_hook=_group)
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, nested too deep
         raise InputError(f"it is not JSON: {error}") from error
     inside = [values] if isinstance(values, dict | list) else []
@@ -91,6 +102,8 @@ def parse_json(text: str) -> Any:
         groups = (each.values() if isinstance(each, dict) else each for each in inside)
         inside = [item for group in groups for item in group if isinstance(item, dict | list)]
     require(not inside, f"its values are nested more than {MOST_DEPTH} deep")
+    if "\\u" in text:
+        require(not HALVES.search(json.dumps(values, ensure_ascii=False)), "it has half of a character")
     return values
 
 
@@ -102,6 +115,15 @@ def valid_json(values: Any, indent: int | None = None) -> str:
 def digest(data: bytes) -> str:
     """SHA-256, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+def _group(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, of which a parser would keep the last of two values with the same name."""
+    group = dict(pairs)
+    if len(group) != len(pairs):
+        (twice, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise InputError(f"it has {twice[:60]!r} twice in one group")
+    return group
 
 
 @contextmanager

@@ -13,9 +13,11 @@ from difflib import get_close_matches
 from importlib.metadata import EntryPoint, entry_points
 from typing import Generic, TypeVar
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, shown
 
 Entry = TypeVar("Entry")
+# Names in an error message.
+MOST_LISTED = 24
 
 
 class UnknownName(InputError, KeyError):
@@ -41,6 +43,8 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         self._entries = dict(entries)
 
     def __getitem__(self, name: str) -> Entry:
+        if not isinstance(name, str):
+            raise UnknownName(f"There is no {self.noun} {shown(name)}: give the name of one.")
         if name not in self._entries:
             self._entries[name] = self._load(name)
         return self._entries[name]
@@ -73,7 +77,7 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
     def _load(self, name: str) -> Entry:
         point = self._entry_points().get(name)
         if point is None:
-            raise UnknownName(f"There is no {self.noun} {name!r}: {nearest(name, list(self))}")
+            raise UnknownName(f"There is no {self.noun} {shown(name)}: {nearest(name, list(self))}")
         try:
             entry: Entry = point.load()
         except Exception as error:
@@ -92,11 +96,12 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
 
 def nearest(name: str, names: list[str], prefix: str = "") -> str:
-    """The end of an error message about an unknown name: the nearest of the names, or all of them."""
+    """The end of an error message about an unknown name: the nearest of the names, or a list of them."""
     matches = get_close_matches(name, names, n=1)
     if matches:
         return f"did you mean {prefix}{matches[0]}?"
-    return "choose one of " + ", ".join(prefix + each for each in names) + "."
+    listed = ", ".join(prefix + each for each in names[:MOST_LISTED])
+    return f"choose one of {listed}{f' and {others} others' if (others := len(names) - MOST_LISTED) > 0 else ''}."
 
 
 def _owner(point: EntryPoint) -> str:

@@ -15,12 +15,12 @@ from small_data import small_dataset
 from ckgconv import InputError, open_run, predict_packed, recipe, train
 from ckgconv.data import load, load_packed, save_packed, zinc
 from ckgconv.engine.data_identity import DataIdentity, identity_of
-from ckgconv.engine.json_object import JsonObject
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.record import load_record
 from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.engine.watcher import Silence
 from ckgconv.recipe import DataRecipe
+from ckgconv.recipe.values import read
 
 
 def small(name="zinc", data="zinc", **training):
@@ -61,7 +61,7 @@ def test_the_record_has_the_identity(tmp_path):
     assert (identity.nodes, identity.edges) == (len(data.x), data.edge_index.shape[1])
     assert load_record(tmp_path / "run").data == identity
     best = json.loads((tmp_path / "run" / "best.json").read_text())["state"]["record"]["data"]
-    assert DataIdentity.from_json(JsonObject(best)) == identity
+    assert read(best, DataIdentity) == identity
 
 
 def test_stored_differently_is_the_same():

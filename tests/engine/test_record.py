@@ -1,6 +1,6 @@
 """Records: round trip, those of earlier versions, damaged ones, undefined numbers.
 
-Covers `ckgconv.engine.json_object` and `ckgconv.engine.machine`.
+Covers `ckgconv.engine.machine`.
 """
 
 import json

@@ -39,6 +39,21 @@ def test_wrong_targets_are_named(name, change, sentence, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "pooling", "sentence"),
+    [
+        ("zinc", "none", "has a row for each graph, but model.head.pooling is 'none': set it to 'sum' or 'mean'"),
+        ("pattern", "mean", "has a row for each node, but model.head.pooling is 'mean': set it to 'none'"),
+    ],
+)
+def test_rows_of_targets_are_those_that_the_head_predicts(name, pooling, sentence):
+    chosen = small(name)
+    data = small_dataset(chosen)
+    head = replace(chosen.model.head, pooling=pooling)
+    with pytest.raises(InputError, match=sentence):
+        train(replace(chosen, model=replace(chosen.model, head=head)), data=data, device="cpu")
+
+
 def test_classes_may_be_of_any_whole_type():
     chosen = small("mnist")
     data = small_dataset(chosen)

@@ -173,6 +173,7 @@ def forge(folder, tensors=None, state=None):
 
 
 MOMENT, WEIGHT = "optimizer.exp_avg.node_encoder.tables.0.weight", "model.node_encoder.tables.0.weight"
+STEP = MOMENT.replace("exp_avg", "step")
 
 
 @pytest.mark.parametrize(
@@ -181,6 +182,8 @@ MOMENT, WEIGHT = "optimizer.exp_avg.node_encoder.tables.0.weight", "model.node_e
         (lambda t: t.update({MOMENT: torch.zeros(1, 2, dtype=torch.float64)}), r"exp_avg.*has shape \[1, 2\]"),
         (lambda t: t.update({MOMENT: t[MOMENT].float()}), "exp_avg.*float32, not"),
         (lambda t: t.update({MOMENT: t[MOMENT].long()}), "exp_avg.*int64, not"),
+        (lambda t: t.update({STEP: t[STEP].half()}), "step.*float16, not one number in float32"),
+        (lambda t: t.update({STEP: torch.ones(2)}), r"step.*shape \[2\].*, not one number"),
         (lambda t: t.pop(MOMENT), "does not keep exp_avg_sq, step of 'node_encoder"),
         (
             lambda t: t.update({"optimizer.exp_avg.nothing": t[MOMENT].clone()}),
@@ -248,7 +251,7 @@ def test_forged_states_are_no_checkpoint(folder, data, change):
         (lambda t: t.popitem(), None, "its weights lack"),
         (lambda t: t.update({"more": torch.zeros(1)}), None, "its weights have 'more'"),
         (None, lambda state: {}, "is not the record of a run"),
-        (None, lambda state: state | {"scale": {}}, "mean is None"),
+        (None, lambda state: state | {"scale": {}}, "it lacks scale.mean"),
         (None, record_with(format=2), "it has format 2, and this version of ckgconv reads formats up to 1"),
         (lambda t: t.update({"huge": torch.zeros(2**23)}), None, "and what its recipe describes has at most"),
     ],

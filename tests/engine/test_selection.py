@@ -65,7 +65,7 @@ def every_epoch(monkeypatch):
 
 def small(name: str, **training) -> Recipe:
     base = recipe(name)
-    depth = {"layers": 2} if hasattr(base.model, "layers") else {"blocks": 1}
+    depth = {"order": 2} if hasattr(base.model, "order") else {"blocks": 1}
     settings = replace(base.training, epochs=3, warmup_epochs=0, batch_size=3, **training)
     return replace(base, model=replace(base.model, width=8, steps=2, **depth), training=settings)
 

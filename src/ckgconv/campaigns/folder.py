@@ -17,16 +17,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pydantic import with_config
+
 from ckgconv.campaigns.plan import FILE, Campaign, PlannedRun, campaign_from_json
 from ckgconv.checks import InputError, require
 from ckgconv.engine.record import Record, read_record
 from ckgconv.files import parse_json, read_text, write_text
-from ckgconv.recipe.values import convert
+from ckgconv.recipe.values import SETTINGS, convert
 
 HISTORY = "history.json"
 CREATED, ADDED, FINAL = "created", "runs added", "declared final"
 
 
+@with_config(SETTINGS)
 @dataclass(frozen=True)
 class Event:
     """A line of the history."""

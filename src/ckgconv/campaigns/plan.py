@@ -13,14 +13,17 @@ from dataclasses import asdict, dataclass
 from functools import reduce
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from ckgconv.checks import InputError, require
+from pydantic import with_config
+
+from ckgconv.checks import InputError, cut, require, shown
 from ckgconv.engine.check import check_run
 from ckgconv.files import digest, parse_json, read_text
 from ckgconv.recipe import Recipe
-from ckgconv.recipe.limits import AtLeast
-from ckgconv.recipe.values import convert
+from ckgconv.recipe.format import MOST_SETTINGS
+from ckgconv.recipe.limits import Whole
+from ckgconv.recipe.values import SETTINGS, convert
 from ckgconv.recipes import recipe, with_value
 from ckgconv.registry import nearest
 
@@ -61,7 +64,7 @@ class Grid:
     """Every recipe with every group of changes, every precision and every seed."""
 
     recipes: tuple[str, ...]
-    seeds: tuple[Annotated[int, AtLeast(0)], ...]
+    seeds: tuple[Whole, ...]
     changes: tuple[tuple[str, ...], ...] = ((),)
     precisions: tuple[Literal["32", "tf32", "bf16", "64"], ...] = ("32",)
 
@@ -70,6 +73,7 @@ class Grid:
         return [PlannedRun(*each) for each in product(self.recipes, changes, self.precisions, self.seeds)]
 
 
+@with_config(SETTINGS)
 @dataclass(frozen=True)
 class Campaign:
     """A list of runs, and what they are to show."""
@@ -98,10 +102,10 @@ def campaign_from_json(text: str, where: str) -> Campaign:
     require(isinstance(values, dict), f"{where} is not a group of values: give the file of a campaign.")
     require(
         values.get("format") == FORMAT,
-        f"{where} has the format {values.get('format')!r}, and this version reads format {FORMAT}: write "
+        f"{where} has the format {shown(values.get('format'))}, and this version reads format {FORMAT}: write "
         f'"format": {FORMAT}, or use the version that the file was written for.',
     )
-    campaign: Campaign = convert(values, Campaign, where)
+    campaign = convert(values, Campaign, where)
     _check(campaign, where)
     return campaign
 
@@ -120,21 +124,21 @@ def campaign_file(what: str) -> Path:
     if (path / FILE).exists():
         return path / FILE
     require(not path.exists(), f"{path} has no {FILE}: give the file or the folder of a campaign.")
-    require(what in shipped(), f"There is no campaign {what!r}: {nearest(what, shipped())} Or give a .json file.")
+    require(what in shipped(), f"There is no campaign {shown(what)}: {nearest(what, shipped())} Or give a .json file.")
     return SHIPPED / f"{what}.json"
 
 
 def read_campaign(what: str) -> Campaign:
     """The campaign that a user names, as `campaign_file` finds it."""
     file = campaign_file(what)
-    return campaign_from_json(read_text(file, "give the file of a campaign."), str(file))
+    return campaign_from_json(read_text(file, "give the file of a campaign.", MOST_SETTINGS), str(file))
 
 
 def _check(campaign: Campaign, where: str) -> None:
     """Refuse names that are no folder's, empty grids, runs that occur twice and recipes that cannot be trained."""
     require(
         NAME.fullmatch(campaign.name) is not None,
-        f"{where}.name is {campaign.name!r}: use letters, digits, '.', '-' and '_', since a folder gets that name.",
+        f"{where}.name is {shown(campaign.name)}: use letters, digits, '.', '-' and '_', since it names a folder.",
     )
     require(bool(campaign.grids), f"{where}.grids is empty: give at least one grid.")
     for place, grid in enumerate(campaign.grids):
@@ -142,15 +146,17 @@ def _check(campaign: Campaign, where: str) -> None:
             require(bool(values), f"{where}.grids[{place}].{field} is empty: give at least one.")
     names: set[str] = set()
     for planned in campaign.runs():
-        require(planned.name not in names, f"{where} has {planned.label}, seed {planned.seed} twice: give it once.")
+        require(
+            planned.name not in names, f"{where} has {cut(planned.label)}, seed {planned.seed} twice: give it once."
+        )
         names.add(planned.name)
         _check_run(planned, where)
 
 
 def _check_run(planned: PlannedRun, where: str) -> None:
     paths: list[Any] = [change.partition("=")[0] for change in planned.changes]
-    require(len(set(paths)) == len(paths), f"{where} changes one value of {planned.recipe} twice: change it once.")
+    require(len(set(paths)) == len(paths), f"{where} changes one value of {cut(planned.recipe)} twice: change it once.")
     try:
         check_run(planned.resolved())
     except InputError as error:
-        raise InputError(f"{where}, {planned.label}: {error}") from error
+        raise InputError(f"{where}, {cut(planned.label)}: {error}") from error

@@ -10,22 +10,34 @@ not match is reported, and the one before it is used.
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import safetensors.torch
 import torch
+from pydantic import with_config
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
 from ckgconv.checks import InputError, require
-from ckgconv.engine.json_object import JsonObject
-from ckgconv.files import digest, parse_json, read_text, write_text, write_whole
-from ckgconv.recipe.format import FORMAT, check_format
+from ckgconv.files import digest, read_text, write_text, write_whole
+from ckgconv.recipe.format import group_of
+from ckgconv.recipe.values import KEPT, read
 
-KEPT = 2
+KEPT_EPOCHS = 2
 CHECKPOINT = re.compile(r"[0-9]{6,18}\.(json|safetensors)")
 T = TypeVar("T")
+
+
+@with_config(KEPT)
+@dataclass(frozen=True)
+class Seal:
+    """The JSON file of a checkpoint."""
+
+    state: dict[str, Any]
+    tensors_sha256: str
+    state_sha256: str
 
 
 def save(stem: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -48,42 +60,37 @@ def load(stem: Path, most_bytes: int | None = None) -> tuple[dict[str, Tensor], 
         )
         require(file.is_file(), f"{file} is no plain file.")  # a pipe has no end
         data = file.read_bytes()
-        intact = seal["tensors_sha256"] == digest(data)
+        intact = seal.tensors_sha256 == digest(data)
         tensors = safetensors.torch.load(data) if intact else {}
     except FileNotFoundError as error:
         raise InputError(f"{error.filename} is missing.") from error
-    except (OSError, KeyError, SafetensorError) as error:
+    except (OSError, SafetensorError) as error:
         raise InputError(f"{file} is damaged ({error}).") from error
     require(intact, f"{file} is damaged: its digest is not the one that was written.")
-    return tensors, seal["state"]
+    return tensors, seal.state
 
 
 def load_state(stem: Path) -> dict[str, Any]:
     """What `save` wrote beside the tensors, which are not read."""
-    state: dict[str, Any] = _seal(stem)["state"]
-    return state
+    return _seal(stem).state
 
 
-def _seal(stem: Path) -> dict[str, Any]:
+def _seal(stem: Path) -> Seal:
     """The JSON file of a checkpoint, with a state that has its digest."""
     file = stem.with_suffix(".json")
     require(file.exists(), f"{file} is missing.")
     try:
-        seal = JsonObject(parse_json(read_text(file, "it is damaged.")))
-        check_format(seal.values.get("format", FORMAT), "it")
-        state = seal.part("state").values
-        require(
-            seal.get("state_sha256", str) == digest(json.dumps(state, sort_keys=True).encode()), "its digest differs"
-        )
+        seal = read(group_of(read_text(file, "it is damaged.")), Seal)
+        require(seal.state_sha256 == digest(json.dumps(seal.state, sort_keys=True).encode()), "its digest differs")
     except InputError as error:
         raise InputError(f"{file} is damaged ({error}).") from error
-    return seal.values
+    return seal
 
 
 def save_epoch(folder: Path, epoch: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """A checkpoint after an epoch; all but the newest two are removed."""
     save(folder / f"{epoch:06d}", tensors, state)
-    for old in stems(folder)[KEPT:]:
+    for old in stems(folder)[KEPT_EPOCHS:]:
         for suffix in (".json", ".safetensors"):
             old.with_suffix(suffix).unlink(missing_ok=True)
 

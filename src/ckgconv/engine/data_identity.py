@@ -12,16 +12,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import with_config
 from torch import Tensor
 
 from ckgconv.data import CATALOGUE, PackedDataset
 from ckgconv.data.packed import SPLITS, narrowed
-from ckgconv.engine.json_object import JsonObject
+from ckgconv.recipe.values import KEPT
 
 # Superpixel files hold no edges. They are computed, and another machine may round them otherwise.
 COMPUTED = ("edge_ptr", "edge_index", "edge_attr")
 
 
+@with_config(KEPT)
 @dataclass(frozen=True)
 class DataIdentity:
     """Which data a run was trained on."""
@@ -49,11 +51,6 @@ class DataIdentity:
         if self.counts == other.counts:
             return f"it has the same counts ({self.counts}), but other values"
         return f"it has {other.counts}, not {self.counts}"
-
-    @classmethod
-    def from_json(cls, values: JsonObject) -> "DataIdentity":
-        counts = {name: values.get(name, int) for name in ("graphs", "nodes", "edges", *SPLITS)}
-        return cls(values.get("name", str), values.get("given", bool), **counts, digest=values.get("digest", str))
 
 
 def identity_of(data: PackedDataset, name: str, given: bool) -> DataIdentity:

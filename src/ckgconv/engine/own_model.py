@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from ckgconv.checks import require
+from ckgconv.checks import require, shown
 from ckgconv.graphs import Handed
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.pairs import encoding_of
@@ -86,6 +86,8 @@ class OwnModel(GraphModel):
 
 def given_model(given: GivenModel, recipe: ModelRecipe) -> GraphModel:
     """A copy of a given module, or what a function makes; wrapped unless it is a `GraphModel`."""
+    usable = isinstance(given, nn.Module) or callable(given)
+    require(usable, f"model is {shown(given)}: give a torch module, or a function of one.")
     made = deepcopy(given) if isinstance(given, nn.Module) else given()
     require(
         isinstance(made, nn.Module), f"model made a {type(made).__name__}: give a torch module, or a function of one."

@@ -5,13 +5,14 @@ from pathlib import Path
 from ckgconv.engine.parts import Parts
 from ckgconv.files import read_text
 from ckgconv.recipe import Recipe
+from ckgconv.recipe.format import MOST_SETTINGS
 from ckgconv.recipes import from_json
 from ckgconv.recipes import recipe as recipe_of
 
 
 def read_recipe(path: Path) -> Recipe:
     """The recipe in a recipe.json."""
-    return from_json(read_text(path, "give a recipe.json that a run has written."), str(path))
+    return from_json(read_text(path, "give a recipe.json that a run has written.", MOST_SETTINGS), str(path))
 
 
 def named_or_saved(what: str) -> Recipe:

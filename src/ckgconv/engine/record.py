@@ -11,18 +11,23 @@ import json
 import math
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import FailFast, Field, with_config
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, require, shown
 from ckgconv.engine.data_identity import DataIdentity
-from ckgconv.engine.json_object import JsonObject
 from ckgconv.engine.machine import commit, device_name, versions
 from ckgconv.files import parse_json, read_text, valid_json, write_text, write_whole
 from ckgconv.recipe import Recipe
 from ckgconv.recipe.format import FORMAT, check_format
+from ckgconv.recipe.values import KEPT, Number, read
 from ckgconv.recipes import to_json
+
+# Packages, splits or metrics of a record, far beyond any use.
+MOST_NAMES = 1000
+Metrics = Annotated[dict[str, Annotated[dict[str, Number], Field(max_length=MOST_NAMES)]], Field(max_length=MOST_NAMES)]
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,11 @@ class Epoch:
     """One epoch of training, and the validation after it."""
 
     epoch: int  # from 0
-    train_loss: float
-    val: float  # the recipe's metric on the validation split
-    lr: float
-    seconds: float  # of training, without validation
-    val_loss: float | None = None  # the loss on the validation split; None: epochs are not compared by it
+    train_loss: Number
+    val: Number  # the recipe's metric on the validation split
+    lr: Number
+    seconds: Number  # of training, without validation
+    val_loss: Number | None = None  # the loss on the validation split; None: none is compared by it
 
     def to_json(self) -> dict[str, Any]:
         """Without `val_loss` where it is not computed, as in records of earlier versions."""
@@ -43,42 +48,21 @@ class Epoch:
             del values["val_loss"]
         return values
 
-    @classmethod
-    def from_json(cls, values: JsonObject) -> "Epoch":
-        return cls(
-            epoch=values.get("epoch", int),
-            train_loss=values.get("train_loss", float),
-            val=values.get("val", float),
-            lr=values.get("lr", float),
-            seconds=values.get("seconds", float),
-            val_loss=values.get_optional("val_loss", float),
-        )
-
 
 @dataclass(frozen=True)
 class Best:
     """The best validation epoch; `test` is None until it is tested, and without test targets."""
 
     epoch: int
-    val: float  # of this epoch alone
-    test: float | None = None
-    smoothed: float | None = None  # mean of the last validations, by which the epoch was chosen; None: by `val`
-    loss: float | None = None  # validation loss, or its mean, by which it was chosen (`selection`); None: not by a loss
+    val: Number  # of this epoch alone
+    test: Number | None = None
+    smoothed: Number | None = None  # mean of the last validations, by which the epoch was chosen; None: by `val`
+    loss: Number | None = None  # validation loss, or its mean, by which it was chosen (`selection`); None: by none
 
     @property
     def score(self) -> float:
         """The metric that epochs are compared by."""
         return self.val if self.smoothed is None else self.smoothed
-
-    @classmethod
-    def from_json(cls, values: JsonObject) -> "Best":
-        return cls(
-            values.get("epoch", int),
-            values.get("val", float),
-            values.get_optional("test", float),
-            values.get_optional("smoothed", float),
-            values.get_optional("loss", float),
-        )
 
     def to_json(self) -> dict[str, Any]:
         """Without `smoothed` and `loss` where they chose nothing, as in records of earlier versions."""
@@ -94,14 +78,36 @@ class Ending:
     """Metrics of weights that a run ends with, chosen by nothing; `test` is None until the run is tested."""
 
     epochs: int  # whose weights these are the mean of
-    val: float
-    test: float | None = None
-
-    @classmethod
-    def from_json(cls, values: JsonObject) -> "Ending":
-        return cls(values.get("epochs", int), values.get("val", float), values.get_optional("test", float))
+    val: Number
+    test: Number | None = None
 
 
+@dataclass(frozen=True)
+class Named:
+    """The part of a recipe that a record needs of its data."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The part that it needs of the training."""
+
+    epochs: int | None = None
+    patience: int | None = None
+
+
+@with_config(KEPT)
+@dataclass(frozen=True)
+class WrittenRecipe:
+    """What a record needs of its recipe, which another version may have written."""
+
+    name: str
+    data: Named
+    training: Lengths = Lengths()
+
+
+@with_config(KEPT)
 @dataclass(kw_only=True)
 class Record:
     """A run so far; the fields from `epochs` on change as it proceeds."""
@@ -109,22 +115,22 @@ class Record:
     recipe: dict[str, Any]  # as in recipe.json, with the fields of the version that wrote it
     seed: int
     commit: str | None = None
-    versions: dict[str, str] = field(default_factory=dict)
+    versions: Annotated[dict[str, str], Field(max_length=MOST_NAMES)] = field(default_factory=dict)
     device: str = "unknown"
     precision: str = "32"
     parameters: int = 0
     metric: str
-    epochs: list[Epoch] = field(default_factory=list)
+    epochs: Annotated[list[Epoch], FailFast()] = field(default_factory=list)
     best: Best | None = None
     last: Ending | None = None  # the weights after the last epoch; None before it
     averaged: Ending | None = (
         None  # the mean over the last quarter of the epochs; None before the last, and without one
     )
-    wall_s: float = 0.0
+    wall_s: Number = 0.0
     peak_memory_mb: int = 0
     at_once: int | None = None  # how many runs shared the device; None: unknown
     data: DataIdentity | None = None  # None in records of earlier versions
-    metrics: dict[str, dict[str, float]] | None = None  # by split, of the best epoch: those asked for besides `metric`
+    metrics: Metrics | None = None  # by split, of the best epoch: those asked for besides `metric`
 
     @property
     def recipe_name(self) -> str:
@@ -167,49 +173,21 @@ class Record:
     def from_json(cls, values: Any, where: str = "The object") -> "Record":
         """A record from what `json.loads` returns; `where` names its file in error messages."""
         try:
-            return cls._read(JsonObject(values))
+            return cls._read(values)
         except InputError as error:
             raise InputError(
                 f"{where} is not the record of a run ({error}): give the folder that `ckgconv train` wrote."
             ) from error
 
     @classmethod
-    def _read(cls, values: JsonObject) -> "Record":
-        check_format(values.values.get("format", FORMAT), "it")
-        recipe, packages = values.part("recipe"), values.part("versions")
-        for part in (recipe, recipe.part("data")):
-            part.get("name", str)
-        for limit in ("epochs", "patience"):
-            recipe.part("training").get_optional(limit, int)
-        epochs = [Epoch.from_json(epoch) for epoch in values.parts("epochs")]
-        best = None if values.values.get("best") is None else Best.from_json(values.part("best"))
-        require(best is None or bool(epochs), "it has a best epoch, but no epochs")
-        return cls(
-            recipe=recipe.values,
-            seed=values.get("seed", int),
-            commit=values.get_optional("commit", str),
-            versions={name: packages.get(name, str) for name in packages},
-            device=values.get("device", str, cls.device),
-            precision=values.get("precision", str, cls.precision),
-            parameters=values.get("parameters", int, cls.parameters),
-            metric=values.get("metric", str),
-            epochs=epochs,
-            best=best,
-            last=None if values.values.get("last") is None else Ending.from_json(values.part("last")),
-            averaged=None if values.values.get("averaged") is None else Ending.from_json(values.part("averaged")),
-            wall_s=values.get("wall_s", float, cls.wall_s),
-            peak_memory_mb=values.get("peak_memory_mb", int, cls.peak_memory_mb),
-            at_once=values.get_optional("at_once", int),
-            data=None if values.values.get("data") is None else DataIdentity.from_json(values.part("data")),
-            metrics=_metrics(values),
-        )
-
-
-def _metrics(values: JsonObject) -> dict[str, dict[str, float]] | None:
-    if values.values.get("metrics") is None:
-        return None
-    splits = values.part("metrics")
-    return {split: {name: splits.part(split).get(name, float) for name in splits.part(split)} for split in splits}
+    def _read(cls, values: Any) -> "Record":
+        require(isinstance(values, dict), f"it is {shown(values)}, not a group of values")
+        check_format(values.get("format", FORMAT), "it")
+        recipe = values.get("recipe", {})
+        read({"data": {}, **recipe} if isinstance(recipe, dict) else recipe, WrittenRecipe, "recipe")
+        record = read(values, cls)
+        require(record.best is None or bool(record.epochs), "it has a best epoch, but no epochs")
+        return record
 
 
 def new_record(

@@ -3,11 +3,12 @@ can be trained on; in a saved run, to be the one that was trained on.
 """
 
 import math
+import os
 from pathlib import Path
 
 import torch
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, check_instance, require
 from ckgconv.data import CATALOGUE, PackedDataset, data_folder, find, load
 from ckgconv.data.catalogue import reads_table
 from ckgconv.data.folds import folded
@@ -67,6 +68,8 @@ def opened_data(folder: Path, recipe: Recipe, data: GivenData, saved: DataIdenti
 def _read(recipe: Recipe, data: GivenData) -> PackedDataset:
     if isinstance(data, PackedDataset):
         return folded(data.limited(recipe.data.limit), recipe.data)
+    if data is not None:
+        check_instance("data", data, (str, os.PathLike), "a PackedDataset, or the folder of packed files")
     return load(recipe.data, None if data is None else Path(data))
 
 
@@ -101,6 +104,7 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
     row = "graph" if data.node_split is None else "node"
     for split in ("train", "val"):
         require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
+    check_rows(data, recipe)
     check_targets(data, recipe)
     check_known(data, recipe)
     check_features(data, recipe)
@@ -133,6 +137,18 @@ def _check_statistics(data: PackedDataset, recipe: Recipe, processes: int) -> No
         "batch" not in norms or largest > 1 or recipe.training.batch_size // processes > 1,
         f"training.batch_size is {recipe.training.batch_size} and no training graph has two nodes: batch norms need "
         f"several rows, so choose larger batches, or 'layer' for model.norm.",
+    )
+
+
+def check_rows(data: PackedDataset, recipe: Recipe) -> None:
+    """Refuse targets of nodes for a head that predicts graphs, and the reverse."""
+    pooling = recipe.model.head.pooling
+    if (pooling == "none") == data.node_targets:
+        return
+    found, wanted = ("node", "'none'") if data.node_targets else ("graph", "'sum' or 'mean'")
+    raise InputError(
+        f"y of the data set {recipe.data.name!r} has a row for each {found}, but model.head.pooling is {pooling!r}: "
+        f"set it to {wanted}."
     )
 
 

@@ -10,10 +10,14 @@ from pathlib import Path
 from ckgconv.checks import InputError, require
 from ckgconv.engine import checkpoint
 from ckgconv.engine.lock import OF_RUN
+from ckgconv.engine.members import is_ensemble
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import Record, load_record, read_record
 from ckgconv.files import is_left_behind
 from ckgconv.recipe import Recipe
+
+# Tables that training writes beside the run.
+TABLES = ("metrics.csv", "rows.csv")
 
 
 def has_run(folder: Path) -> bool:
@@ -24,6 +28,16 @@ def has_run(folder: Path) -> bool:
 def holds_record(folder: Path) -> bool:
     """Whether a folder holds the record of a run, sound or not."""
     return (folder / "record.json").exists() or bool(checkpoint.stems(folder / "checkpoints"))
+
+
+def check_output(path: Path) -> None:
+    """Refuse a file to write that is one of a run or an ensemble."""
+    own = path.suffix in (".json", ".safetensors") or path.name in TABLES
+    of_run = any(has_run(folder) or is_ensemble(folder) for folder in (path.parent, path.parent.parent))
+    require(
+        not (own and of_run and path.exists()),
+        f"{path} is a file of a run, which would be lost: choose another name with -o.",
+    )
 
 
 def is_free(folder: Path) -> bool:

@@ -7,16 +7,16 @@ A digest reveals damage; it does not keep anyone from writing other files with t
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import FailFast, Field, FiniteFloat, with_config
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from ckgconv.checks import require
-from ckgconv.engine.json_object import JsonObject
+from ckgconv.checks import InputError, require
 from ckgconv.engine.record import Record
-from ckgconv.recipe.values import convert
+from ckgconv.recipe.values import KEPT, read
 
 # Tensors of a checkpoint for each of the model's: itself, the best one, an average and moments.
 MOST_COPIES = 16
@@ -29,26 +29,45 @@ MOMENTS[torch.optim.SGD] = ("momentum_buffer",)
 
 
 @dataclass(frozen=True)
+class Scale:
+    """Of the targets, [T] or [1] each."""
+
+    mean: Annotated[tuple[FiniteFloat, ...], FailFast()]
+    spread: Annotated[tuple[FiniteFloat, ...], Field(min_length=1), FailFast()]
+
+
+@with_config(KEPT)
+@dataclass(frozen=True)
+class Rest:
+    """What a checkpoint stores as JSON beside the record."""
+
+    scale: Scale
+    groups: Annotated[tuple[dict[str, Any], ...], FailFast()] = ()
+
+
+@dataclass(frozen=True)
 class State:
     """What a checkpoint stores as JSON."""
 
     record: Record
-    mean: tuple[float, ...]  # of the targets, [T] or [1]
-    spread: tuple[float, ...]
+    scale: Scale
     groups: tuple[Mapping[str, Any], ...]  # numbers of the parameter groups of an optimiser given in Python
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any], outputs: int, where: str) -> "State":
         """The state in the JSON of a checkpoint; `where` names it in error messages."""
-        state = JsonObject(dict(values))
-        record = Record.from_json(state.values.get("record"), where)
-        scale = state.part("scale")
-        mean, spread = (convert(scale.values.get(name), tuple[float, ...], name) for name in ("mean", "spread"))
+        record = Record.from_json(values.get("record"), where)
+        try:
+            rest = read({name: value for name, value in values.items() if name != "record"}, Rest)
+        except InputError as error:
+            raise InputError(f"{where} is damaged ({error}).") from error
+        scale = rest.scale
+        means, spreads = len(scale.mean), len(scale.spread)
         require(
-            len(mean) == len(spread) and len(mean) in (1, outputs) and min(spread) > 0,
-            f"{where} has a scale of {len(mean)} means and {len(spread)} spreads for {outputs} outputs.",
+            means == spreads and means in (1, outputs) and min(scale.spread) > 0,
+            f"{where} has a scale of {means} means and {spreads} spreads for {outputs} outputs.",
         )
-        return cls(record, mean, spread, tuple(group.values for group in state.parts("groups")))
+        return cls(record, scale, rest.groups)
 
 
 def most_bytes(model: nn.Module) -> int:
@@ -110,10 +129,10 @@ def _moments(optimizer: torch.optim.Optimizer) -> set[str] | None:
 
 def _check_moment(key: str, value: Tensor, parameter: Tensor) -> None:
     """A count of steps, or a moment of each entry of the parameter."""
-    of_each = value.shape == parameter.shape and value.dtype == parameter.dtype
-    counts = value.numel() == 1 and value.is_floating_point()
-    require(
-        counts if key.startswith("step.") else of_each,
-        f"The moment {key!r} has shape {list(value.shape)} and dtype {value.dtype}, not {list(parameter.shape)} and "
-        f"{parameter.dtype}.",
-    )
+    found = f"The moment {key!r} has shape {list(value.shape)} and dtype {value.dtype}"
+    if key.startswith("step."):
+        counts = value.numel() == 1 and value.dtype in (torch.float32, torch.float64)  # what torch counts in
+        require(counts, f"{found}, not one number in float32 or float64.")
+        return
+    fits = value.shape == parameter.shape and value.dtype == parameter.dtype
+    require(fits, f"{found}, not {list(parameter.shape)} and {parameter.dtype}.")

@@ -1,7 +1,7 @@
 """A set of explained molecules as a folder of tables and drawings.
 
 molecules.csv       prediction, baseline, sum and residual of each row of the input, or the reason why it has none
-contributions.csv   one line per atom, bond and, where the network reads any, descriptors
+contributions.csv   one line per atom and bond; where the network reads them, of all descriptors and of each own column
 substructures.csv   mean contribution of each fragment, with its s.d. and the number of occurrences
 substructures.svg   those that raise and lower predictions most
 molecule-N.svg      drawings of the first molecules, N the row of the input, from 1
@@ -36,14 +36,24 @@ class Explained:
 
 
 def explain_all(
-    explainer: Explainer, smiles: Sequence[str], tick: Callable[[int], None] = lambda count: None
+    explainer: Explainer,
+    smiles: Sequence[str],
+    tick: Callable[[int], None] = lambda count: None,
+    features: Sequence[Sequence[float]] | None = None,
+    known: Sequence[str] = (),
 ) -> Explained:
-    """Explain molecules one after the other; `tick` is called after each."""
+    """Explain molecules one after the other; `tick` is called after each.
+
+    `features` has a row for each molecule, as `Explainer` takes it. `known` has reasons why rows hold no molecule, ""
+    where they do.
+    """
     found: list[Explanation | None] = []
     reasons = []
-    for each in smiles:
+    beside = zip(features or [()] * len(smiles), known or [""] * len(smiles), strict=True)
+    for each, (values, reason) in zip(smiles, beside, strict=True):
         try:
-            found.append(explainer(each))
+            require(not reason, reason)
+            found.append(explainer(each, values))
             reasons.append("")
         except InputError as error:
             found.append(None)
@@ -94,6 +104,7 @@ def _contributions(explained: Explained) -> list[list[object]]:
         lines += [[*start, "bond", bond, i, j, f"{value:.6g}"] for bond, ((i, j), value) in bonds]
         if found.descriptors:
             lines.append([*start, "descriptors", "", "", "", f"{found.descriptors:.6g}"])
+        lines += [[*start, f"column {name}", "", "", "", f"{value:.6g}"] for name, value in found.features.items()]
     return lines
 
 

@@ -6,6 +6,7 @@ predict.py               from SMILES to predictions, with rdkit, numpy and one o
 README.md                what it is, how to use it, and how far it differs from its run
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
@@ -14,7 +15,7 @@ from ckgconv.checks import check_choice, require
 from ckgconv.engine.predict import predict_smiles
 from ckgconv.engine.run import Run
 from ckgconv.exporting import standalone
-from ckgconv.exporting.comparison import MOLECULES, largest_difference
+from ckgconv.exporting.comparison import MOLECULES, example_features, largest_difference
 from ckgconv.exporting.featuriser import featuriser_tables, outputs
 from ckgconv.exporting.formats import exported_program, write_onnx, write_torch
 from ckgconv.exporting.network import input_names
@@ -51,7 +52,8 @@ def export_run(run: Run, folder: Path, format: Format = "both") -> Exported:
     if format in ("onnx", "both"):
         write_onnx(program, folder / "model.onnx", input_names(run))
         differences["onnx"] = largest_difference(run, folder, onnx=True)
-    count = sum(each is not None for each in predict_smiles(run, MOLECULES).values)
+    known = predict_smiles(run, MOLECULES, features=example_features(run, len(MOLECULES))).values
+    count = sum(each is not None for each in known)
     done = Exported(folder, count, differences.get("torch"), differences.get("onnx"))
     write_text(folder / "README.md", readme(run, done))
     return done
@@ -67,6 +69,7 @@ def readme(run: Run, done: Exported) -> str:
         use = "`python predict.py --onnx CCO`"
         rows.append(f"| `model.onnx` | `pip install onnxruntime numpy rdkit` | {use} | {done.onnx:.2e} |")
     formats = "\n".join(rows)
+    beside = _beside(run.recipe.data.features)
     return f"""# {run.recipe.name}, exported
 
 A network of molecules that ckgconv trained (recipe {run.recipe.name!r}, seed {run.record.seed}, commit
@@ -82,8 +85,20 @@ The difference is over {done.molecules} molecules, predicted by `predict.py` in 
 where a molecule cannot be read. In Python: `from predict import predict; predict(["CCO"])`. `featuriser.json` has the
 vocabularies of atoms and bonds, the steps of the random walks, the support, the scale of the targets, which is already
 part of the network, and the inputs and outputs in order.
-
+{beside}
 | output | meaning |
 |---|---|
 {columns}
+"""
+
+
+def _beside(names: Sequence[str]) -> str:
+    """How values of own columns are given; "" where the network reads none."""
+    if not names:
+        return ""
+    values = ["1.5"] * len(names)
+    return f"""
+The network reads {", ".join(names)} beside each molecule, in this order and in the units of the table. A line or an
+argument is a SMILES and their values, separated by spaces, `nan` where one is unknown:
+`python predict.py "CCO {" ".join(values)}"`. In Python: `predict(["CCO"], features=[[{", ".join(values)}]])`.
 """

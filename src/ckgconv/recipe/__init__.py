@@ -7,22 +7,22 @@ registry (`COORDINATES`, `LOSSES`, `METRICS`, `OPTIMIZERS`, `MODELS`), which ins
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from pydantic import Field, with_config
+
 from ckgconv.graphs import Flow
 from ckgconv.recipe.limits import (
-    AtLeast,
-    AtMost,
     Channels,
     Count,
     Depth,
-    LessThan,
     Name,
-    NoLonger,
     NotNegative,
     Positive,
+    Share,
     Steps,
     Whole,
     Width,
 )
+from ckgconv.recipe.values import SETTINGS
 
 SplitName = Literal[
     "official",
@@ -58,7 +58,7 @@ class DataRecipe:
     split_column: str = ""  # table: column of the words train, val and test, where the split is "column"
     group_column: str = ""  # table: column of groups, none of which is divided, where the split is "group"
     weight_column: str = ""  # table: column of the weights of rows in the loss; "": all are 1
-    cluster_distance: Annotated[float, AtLeast(0), AtMost(1)] = 0.4  # table: Tanimoto distance of neighbours, butina
+    cluster_distance: Annotated[float, Field(ge=0, le=1)] = 0.4  # table: Tanimoto distance of neighbours, butina
     classes: tuple[tuple[str, ...], ...] = ()  # table: names of the classes of each target, none of a number; (): none
     split_number: Whole = 0  # which split, of nodes that were split several times
     folds: int | None = None  # divide all graphs into this many folds, whatever their splits; None: keep the splits
@@ -74,16 +74,16 @@ class AttributeRecipe:
     """
 
     kind: Literal["types", "molecule", "linear", "constant", "none"]
-    sizes: Annotated[tuple[Count, ...], NoLonger(10_000)] = ()
+    sizes: Annotated[tuple[Count, ...], Field(max_length=10_000)] = ()
     normalise: Literal["none", "rows"] = "none"  # linear: divide each row by the sum of its absolute values
-    dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # linear: on the attributes themselves
+    dropout: Share = 0.0  # linear: on the attributes themselves
 
 
 @dataclass(frozen=True)
 class KernelRecipe:
     """ψ: residual MLP blocks, norm, dropouts, constraint."""
 
-    blocks: Annotated[int, AtLeast(0), AtMost(1000)] = 2
+    blocks: Annotated[int, Field(ge=0, le=1000)] = 2
     norm: Literal["batch", "layer", "rms", "none"] = "batch"
     dropout: float = 0.0  # on ψ itself
     mlp_dropout: float = 0.0  # at the end of each block
@@ -98,11 +98,12 @@ class HeadRecipe:
     pooling: Literal["sum", "mean", "none"]
     layers: Depth
     outputs: Count
-    dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # mlp: before each layer
+    dropout: Share = 0.0  # mlp: before each layer
     activation: Literal["model", "relu", "gelu"] = "model"  # between layers; "model": that of the network
     scale: Positive = 1.0  # of the pooled features, before graph features join them and the head reads them
 
 
+@with_config(SETTINGS)
 @dataclass(frozen=True, kw_only=True)
 class ModelRecipe:
     """What every model has: features of one width, an encoding with its support, a head.
@@ -118,7 +119,7 @@ class ModelRecipe:
     encoding: str = "rrwp"  # name in COORDINATES
     steps: Steps = 21
     node_steps: Steps = 20  # steps of RWSE, the node part of an encoding without return probabilities of its own
-    support: Literal["global", "sparse_global"] | int = "global"  # a number: of hops
+    support: Literal["global", "sparse_global"] | Steps = "global"  # a number: of hops
     flow: Flow = "source_to_target"  # which end of an edge receives: its target, or its source
     position_channels: Channels = 0  # superpixels: channels of the position of each node
     graph_features: Channels = 0  # features of each graph that the head reads beside the pooled ones
@@ -128,7 +129,7 @@ class ModelRecipe:
 class PairNetworkRecipe(ModelRecipe):
     """What networks that learn from pseudo-coordinates of pairs may have beyond what is published, off by default."""
 
-    drop_path: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # of the last block; earlier ones are dropped less often
+    drop_path: Share = 0.0  # of the last block; earlier ones are dropped less often
     coordinate_features: Channels = 0  # frequencies of the sines and cosines of each coordinate
     size_features: bool = False  # degree of each node and order of its graph, as two node inputs more
 
@@ -211,9 +212,9 @@ class PropagationRecipe(ModelRecipe):
     """A `Propagation`."""
 
     kind: str = "propagation"
-    layers: Depth
-    dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0
-    node_dropout: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # on whole nodes, before the first walk
+    order: Depth  # convolutions one after the other; the mean runs over the features before and after each
+    dropout: Share = 0.0  # of what the head reads
+    node_dropout: Share = 0.0  # on whole nodes, before the first convolution
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ class TrainingRecipe:
     scale_targets: bool = False  # train on (y - mean) / s.d. of the training split; metrics stay in the user's units
     patience: int | None = None  # stop after this many epochs without a better validation metric
     optimizer: str = "adamw"  # name in OPTIMIZERS
-    momentum: Annotated[float, AtLeast(0), LessThan(1)] = 0.9  # of SGD
+    momentum: Share = 0.9  # of SGD
     huber_delta: Positive = 1.0  # error at which the Huber loss turns linear, in the units the network is trained in
     focal_gamma: NotNegative = 2.0  # of the focal losses: how little rows that are predicted well count
     class_balance: bool = False  # weigh classes and labels by the inverse of their frequency in training
@@ -254,18 +255,20 @@ class TrainingRecipe:
     mixed: tuple[str, ...] = ()  # loss "mixed": name in LOSSES of the loss of each column
     mixed_outputs: tuple[Count, ...] = ()  # loss "mixed": outputs of each column, its number of classes or 1
     sampling: SamplingRecipe = SamplingRecipe()  # mini-batches of one large graph
-    ema_decay: Annotated[float, AtLeast(0), LessThan(1)] = 0.0  # of the averaged weights that are evaluated; 0: none
+    ema_decay: Share = 0.0  # of the averaged weights that are evaluated; 0: none
+    norm_statistics: Literal["running", "median"] = "running"  # what batch norms evaluate with
     smooth_validation: Count = 1  # the best epoch is that of the best mean of this many validations, its own the last
-    draws: Count = 1  # predictions of a step, each with a dropout of its own, whose losses are averaged
+    draws: Annotated[int, Field(ge=1, le=64)] = 1  # predictions of a step, each with its own dropout; losses averaged
     consistency: NotNegative = 0.0  # λ of the distance of the draws to their sharpened mean (`tasks.consistency`)
     sharpening: Positive = 0.5  # τ of that mean
     select: Literal["metric", "loss", "metric_then_loss"] = "metric"  # what of validation the best epoch is chosen by
     schedule: Literal["cosine", "linear", "constant", "constant_linear"] = "cosine"  # after the warm-up
-    cooldown: Annotated[float, AtLeast(0), LessThan(1)] = 0.2  # constant_linear: share of the epochs that decay
+    cooldown: Share = 0.2  # constant_linear: share of the epochs that decay
     init: str = ""  # the folder of a run, or the name of a trained network, whose weights to begin with; "": none
     freeze: Whole = 0  # leave encoders, stems, kernels and this many blocks as they begin; 0: train everything
 
 
+@with_config(SETTINGS)
 @dataclass(frozen=True)
 class Recipe:
     """A named run: data set, model, training."""

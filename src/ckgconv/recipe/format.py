@@ -3,10 +3,22 @@
 A file that does not name its format has the first one. Files of a later format are refused, earlier ones are read.
 """
 
-from ckgconv.checks import require
-from ckgconv.recipe.values import shown
+from typing import Any
+
+from ckgconv.checks import require, shown
+from ckgconv.files import parse_json
 
 FORMAT = 1
+# What is read of a file of settings, such as a recipe: those of 100,000 columns with long names have fewer.
+MOST_SETTINGS = 2**22
+
+
+def group_of(text: str) -> dict[str, Any]:
+    """The values of a file of JSON, of a format that is known; raises InputError with half a sentence."""
+    values = parse_json(text)
+    require(isinstance(values, dict), f"it is {shown(values)}, not a group of values")
+    check_format(values.pop("format", FORMAT), "it")
+    return dict(values)
 
 
 def check_format(found: object, where: str) -> None:

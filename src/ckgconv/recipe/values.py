@@ -1,125 +1,104 @@
-"""Values as JSON has them → dataclasses, by the annotations of their fields; strict, so that no typo is ignored."""
+"""The one way in which values of files become dataclasses: pydantic reads them by the annotations of the fields.
+
+    SETTINGS    of what a person writes: unknown names are errors, and numbers are finite
+    KEPT        of what a program wrote, perhaps a later version: unknown names are ignored, NaN and infinities read
+
+Both are strict: "3" and 3.0 are no whole numbers, true is no number. The dataclasses stay plain ones; a class names its
+configuration with `with_config`, and those inside it follow.
+"""
 
 import math
-import reprlib
-from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields, is_dataclass
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from dataclasses import dataclass, is_dataclass
+from functools import cache
+from typing import Annotated, Any, TypeVar
 
-from ckgconv.checks import InputError
-from ckgconv.recipe.limits import Limit
-from ckgconv.registry import nearest
+from pydantic import AfterValidator, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, to_json
 
-# Annotation → types of the values that it accepts.
-PLAIN: dict[type, tuple[type, ...]] = {
-    int: (int,),
-    float: (int, float),
-    bool: (bool,),
-    str: (str,),
-    NoneType: (NoneType,),
-}
-# How values appear in messages: a few of many, and the beginning of a long text.
-SHORT = reprlib.Repr()
-SHORT.maxlevel, SHORT.maxstring, SHORT.maxother, SHORT.maxlong = 3, 120, 120, 60
-# Declared dataclass → the subclass to create in its place, such as the recipe of a kind of model.
-Subclasses = Mapping[type, type]
+from ckgconv.checks import InputError, require, shown
+from ckgconv.recipe.kinds import kinds_of
+from ckgconv.recipe.wording import half_sentence, sentence
+
+SETTINGS = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False, arbitrary_types_allowed=True)
+KEPT = ConfigDict(strict=True, extra="ignore")
+T = TypeVar("T")
+
+
+class Unreadable(ValueError):
+    """A value that JSON does not have, such as half of a character."""
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """In an annotation: how a value is read, where a file may hold more than the type of the field."""
+
+    kind: Any
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return handler.generate_schema(self.kind)
+
+
+# A number that may be undefined: null in a file, NaN here.
+Number = Annotated[float, ReadAs(float | Annotated[None, AfterValidator(lambda _: math.nan)])]
+
+
+def convert(values: Any, kind: type[T], where: str) -> T:
+    """Values as `parse_json` returns them as an instance of `kind`; `where` begins the sentence of a refusal."""
+    try:
+        return _read(values, kind)
+    except ValidationError as error:
+        raise InputError(sentence(error, kind, where)) from None
+    except Unreadable as error:
+        raise InputError(f"{where} cannot be read ({error}): give a plain value.") from None
+
+
+def read(values: Any, kind: type[T], where: str = "") -> T:
+    """As `convert`, with a refusal for the brackets of a sentence; `where` is the path of the values in their file."""
+    try:
+        return _read(values, kind)
+    except ValidationError as error:
+        raise InputError(half_sentence(error, kind, where)) from None
+    except Unreadable as error:
+        raise InputError(f"{where or 'it'} cannot be read: {error}") from None
 
 
 def check_recipe(recipe: Any, where: str = "recipe") -> None:
     """Refuse a recipe, or part of one, with values of other types than declared or outside their bounds."""
+    require(is_dataclass(recipe), f"{where} is {shown(recipe)}: give a recipe.")
     for field, kind in kinds_of(type(recipe)).items():
         value, path = getattr(recipe, field), f"{where}.{field}"
-        if is_dataclass(kind) and isinstance(kind, type) and isinstance(value, kind):
+        if not (is_dataclass(kind) and isinstance(kind, type)):
+            check_value(value, kind, path)
+        elif isinstance(value, kind):
             check_recipe(value, path)
         else:
-            convert(asdict(value) if is_dataclass(value) and not isinstance(value, type) else value, kind, path)
+            raise InputError(f"{path} is {shown(value)}: give a {kind.__name__}.")
 
 
-def kinds_of(part: type) -> dict[str, Any]:
-    """Annotation of each field of a dataclass."""
-    hints = get_type_hints(part, include_extras=True)
-    return {field.name: hints[field.name] for field in fields(part)}
-
-
-def convert(value: Any, kind: Any, where: str, subclasses: Subclasses | None = None) -> Any:
-    """A value read from JSON as an instance of the annotation `kind`; `where` names it in error messages."""
-    if is_dataclass(kind) and isinstance(kind, type):
-        return _dataclass(value, (subclasses or {}).get(kind, kind), where, subclasses)
-    origin, choices = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return _within(convert(value, choices[0], where), choices[1:], where)
-    if origin in (Union, UnionType):
-        return _one_of(value, choices, where)
-    if origin is tuple and isinstance(value, list | tuple):
-        return tuple(convert(item, choices[0], f"{where}[{index}]") for index, item in enumerate(value))
-    if origin is Literal and type(value) in (str, int) and value in choices:
-        return value
-    plain: tuple[type, ...] = PLAIN.get(kind, ())
-    if isinstance(value, bool) and kind is not bool:
-        plain = ()
-    if type(value) in plain and (kind is not float or _is_finite(value)):
-        return float(value) if kind is float else value
-    raise InputError(f"{where} is {shown(value)}: give {describe(kind)}.")
-
-
-def shown(value: Any) -> str:
-    """A value in an error message, cut short where it is long."""
+def check_value(value: Any, kind: Any, where: str) -> None:
+    """Refuse a value given in Python that is not one of an annotation."""
     try:
-        return SHORT.repr(value)
-    except ValueError:  # Python writes no number of thousands of digits
-        return "a number of thousands of digits"
+        _adapter(kind).validate_python(_with_tuples(value))
+    except ValidationError as error:
+        raise InputError(sentence(error, kind, where)) from None
 
 
-def describe(kind: Any) -> str:
-    """The values that an annotation admits, in words."""
-    origin, choices = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return describe(choices[0])
-    if origin is Literal:
-        return "one of " + ", ".join(str(choice) for choice in choices)
-    if origin in (Union, UnionType):
-        return " or ".join(describe(choice) for choice in choices)
-    if origin is tuple:
-        return f"a list of {describe(choices[0])}"
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "null"}
-    return words.get(kind, "a group of values")
-
-
-def _within(value: Any, limits: tuple[Limit, ...], where: str) -> Any:
-    for limit in limits:
-        if not limit.admits(value):
-            found = f"{value:g}" if isinstance(value, float) else shown(value)
-            raise InputError(f"{where} is {found}: give {limit}.")
-    return value
-
-
-def _is_finite(value: float) -> bool:
+def _read(values: Any, kind: type[T]) -> T:
+    # As text, since lists and groups of JSON are no tuples and dataclasses in Python; it takes a millisecond.
     try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number beyond the largest float
-        return False
+        text = to_json(values, inf_nan_mode="constants")
+    except (ValueError, RecursionError) as error:
+        raise Unreadable(str(error).partition("\n")[0]) from None
+    found: T = _adapter(kind).validate_json(text)  # type: ignore[arg-type]
+    return found
 
 
-def _dataclass(value: Any, kind: Any, where: str, subclasses: Subclasses | None) -> Any:
-    if not isinstance(value, Mapping):
-        raise InputError(f"{where} is {shown(value)}: give a group of values.")
-    kinds = kinds_of(kind)
-    for name in value:
-        if name not in kinds:
-            raise InputError(f"{where} has no value {shown(name)}: {nearest(name, list(kinds))}")
-    try:
-        return kind(**{name: convert(item, kinds[name], f"{where}.{name}", subclasses) for name, item in value.items()})
-    except TypeError as error:
-        required = [each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING]
-        missing = [name for name in required if name not in value]
-        raise InputError(f"{where} lacks {', '.join(missing)}: add what is missing.") from error
+def _with_tuples(value: Any) -> Any:
+    """A list stands for a tuple in Python, too."""
+    return tuple(_with_tuples(each) for each in value) if isinstance(value, list | tuple) else value
 
 
-def _one_of(value: Any, choices: tuple[Any, ...], where: str) -> Any:
-    for choice in choices:
-        try:
-            return convert(value, choice, where)
-        except InputError:
-            continue
-    raise InputError(f"{where} is {shown(value)}: give {' or '.join(describe(choice) for choice in choices)}.")
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    # A dataclass has its own configuration.
+    return TypeAdapter(kind) if is_dataclass(kind) else TypeAdapter(kind, config=SETTINGS)

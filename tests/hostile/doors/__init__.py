@@ -1,7 +1,7 @@
 """The doors, by name. A new one is a file next to this one and a line here."""
 
 from hostile.door import Door
-from hostile.doors import packed_file, pickles, probe, pyg_graphs, recipes, smiles, table_formats, tables
+from hostile.doors import kept_files, packed_file, pickles, probe, pyg_graphs, recipes, smiles, table_formats, tables
 
 # The probe is no door of the library: it tests the runner.
 DOORS: dict[str, Door] = {
@@ -14,6 +14,7 @@ DOORS: dict[str, Door] = {
         pyg_graphs.DOOR,
         pickles.DOOR,
         recipes.DOOR,
+        kept_files.DOOR,
         probe.DOOR,
     )
 }
