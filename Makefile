@@ -72,7 +72,8 @@ versions:
 
 # On a machine with a GPU whose python3 holds torch and Triton: the kernels as they are, not by the interpreter.
 gpu-test:
-	PYTHONPATH=src python3 -m pytest tests/ops tests/backends tests/engine/test_captured.py tests/test_devices.py -p no:cacheprovider
+	PYTHONPATH=src python3 -m pytest tests/ops tests/backends tests/engine/test_captured.py tests/test_devices.py \
+	tests/test_golden_grit.py -p no:cacheprovider
 
 # Random damaged input for every door of the library; failures are kept under tests/hostile/regressions.
 hostile: setup

@@ -23,6 +23,7 @@ from triton.runtime import interpreter
 
 from ckgconv import recipe
 from ckgconv.backends import accelerate
+from ckgconv.backends.cuda.schedule import AssembledModel
 from ckgconv.data import load
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import Sample, source_of
@@ -78,6 +79,8 @@ def counted(chosen: Recipe) -> Counter[str]:
     dispatch.runs_triton = lambda device: True
     accelerate(learner.model)
     learner.model.train()
+    if isinstance(learner.model, AssembledModel):
+        sample = replace(sample, batch=learner.model.assembled(sample.batch))
     return launches_of(learner, sample)
 
 

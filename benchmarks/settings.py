@@ -1,6 +1,6 @@
 """Settings of one recipe compared by validation alone, over seeds or folds; no test metric is computed.
 
-    python benchmarks/settings.py nodes-homophilous --seeds 0 1 2 3 4 --try training.select=loss --try model.layers=12
+    python benchmarks/settings.py nodes-homophilous --seeds 0 1 2 3 4 --try training.select=loss --try model.order=4
     python benchmarks/settings.py mutag --folds 10 --data-dir data --try training.select=metric_then_loss
 
 Each `--try` is one setting, several values with commas between; the recipe as it is comes first unless --changed-only

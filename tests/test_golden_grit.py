@@ -1,4 +1,6 @@
-"""Every array recorded from the published GRIT, to 1e-9 in float64. Covers `ckgconv.nn.attention`."""
+"""Every array recorded from the published GRIT, to 1e-9 in float64, on every available device. Covers
+`ckgconv.nn.attention`.
+"""
 
 import copy
 from dataclasses import replace
@@ -10,6 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ckgconv import recipe
+from ckgconv.backends import accelerate, why_not_fused
 from ckgconv.engine.optim import learning_rate, optimizer
 from ckgconv.engine.step import clip_gradients
 from ckgconv.nn.grit import GRIT
@@ -18,6 +21,7 @@ from ckgconv.tasks.losses import l1
 
 pytestmark = pytest.mark.usefixtures("double")
 
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 EXACT, HEADS, CHANNELS, LAYERS = 1e-9, 4, 2, 2
 ARRAYS = recorded("grit_zinc_small.npz")
 TRAINING = TrainingRecipe("l1", "mae", epochs=10, warmup_epochs=0, batch_size=6)
@@ -84,7 +88,7 @@ def data() -> Data:
     )
 
 
-def observe(model: GRIT) -> dict[str, Tensor]:
+def observe(model: GRIT, given: Data) -> dict[str, Tensor]:
     """Every recorded intermediate of a forward pass."""
     seen: dict[str, Tensor] = {}
     handles = []
@@ -110,28 +114,29 @@ def observe(model: GRIT) -> dict[str, Tensor]:
     on(model.pool, lambda inputs, result: {"pooled": result})
     for level, linear in enumerate(model.head.linears[:-1]):
         on(linear, lambda inputs, result, level=level: {f"head_pre/{level}": result})
-    seen["pred"] = model(data())
+    seen["pred"] = model(given)
     for handle in handles:
         handle.remove()
     return seen
 
 
 def close(ours: Tensor, theirs, where: str) -> None:
-    theirs = torch.as_tensor(theirs)
+    ours, theirs = ours.cpu(), torch.as_tensor(theirs)
     assert ours.shape == theirs.shape, (where, ours.shape, theirs.shape)
     assert (ours - theirs).abs().max().item() <= EXACT, where
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("mode", ["eval", "train"])
-def test_every_intermediate(mode):
-    model = small_grit().train(mode == "train")
-    seen = observe(model)
+def test_every_intermediate(mode, device):
+    model = small_grit().to(device).train(mode == "train")
+    seen = observe(model, data().to(device))
     wanted = {key.removeprefix(f"{mode}/"): value for key, value in ARRAYS.items() if key.startswith(f"{mode}/")}
     loss = wanted.pop("loss")
     assert set(wanted) == set(seen)
     for name, theirs in wanted.items():
         close(seen[name], theirs, name)
-    close(l1(seen["pred"], data().y), loss, "loss")
+    close(l1(seen["pred"].cpu(), data().y), loss, "loss")
 
 
 def test_coordinates_of_pairs_and_nodes():
@@ -141,16 +146,17 @@ def test_coordinates_of_pairs_and_nodes():
     close(model._node_part(batch.node_encoding), ARRAYS["pe/rrwp_node"], "nodes")
 
 
-def test_running_statistics_gradients_and_optimiser_steps():
-    model = small_grit().train()
-    model(data())
+@pytest.mark.parametrize("device", DEVICES)
+def test_running_statistics_gradients_and_optimiser_steps(device):
+    model, given = small_grit().to(device).train(), data().to(device)
+    model(given)
     for name, theirs in named("buffer_after_train_forward/").items():
         close(model.state_dict()[name], theirs, name)
-    model = small_grit().train()
+    model = small_grit().to(device).train()
     adam, losses, norms, states = optimizer(model, TRAINING), [], [], []
     for step in range(3):
         adam.zero_grad()
-        loss = l1(model(data()), data().y)
+        loss = l1(model(given), given.y)
         loss.backward()
         if step == 0:
             expected = named("grad/")
@@ -169,6 +175,24 @@ def test_running_statistics_gradients_and_optimiser_steps():
     for prefix, number in (("param_after_step1/", 0), ("param_after_step3/", 2), ("buffer_after_step3/", 2)):
         for name, theirs in named(prefix).items():
             close(states[number][name], theirs, name)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="Triton kernels need a GPU")
+def test_recorded_numbers_by_the_attention_pass():
+    """float32, which runs as Triton kernels, within the tolerance of the records for float32."""
+    given = data().to("cuda")
+    given.y = given.y.float()
+    model = accelerate(small_grit().float().train(), "cuda")
+    assert why_not_fused(model, "cuda") is None
+    prediction = model(given)
+    expected = torch.as_tensor(ARRAYS["train/pred"])
+    assert (prediction.detach().cpu().double() - expected).abs().max() < 2e-5 * expected.abs().max()
+    l1(prediction, given.y).backward()
+    gradients = named("grad/")
+    largest = max(float(value.abs().max()) for value in gradients.values())
+    for name, parameter in model.named_parameters():
+        if name in gradients:
+            assert (parameter.grad.cpu().double() - gradients[name]).abs().max() < 1e-4 * largest, name
 
 
 def test_published_parameters():

@@ -9,10 +9,11 @@ from small_data import small_dataset
 from ckgconv import recipe, train
 from ckgconv.data import load
 from ckgconv.engine.epoch import captured_losses, eager_step, evaluate
+from ckgconv.engine.replay import padded_table, widened_capacity
 from ckgconv.engine.run import make_learner
-from ckgconv.engine.samples import source_of
+from ckgconv.engine.samples import eager_sample, source_of
 from ckgconv.engine.setup import make_fabric
-from ckgconv.engine.step import training_step
+from ckgconv.engine.step import Part, training_step, update
 from ckgconv.engine.watcher import Silence
 from ckgconv.nn import CKGCN
 from ckgconv.nn.models import build_model
@@ -31,15 +32,59 @@ def without_dropout(name, **model):
 OTHERS_NAMED = ["zinc-gine-plus", "zinc-gatedgcn-plus", "zinc-gps", "zinc-grit", "zinc-hybrid-turns"]
 
 
-@pytest.mark.parametrize("name", OTHERS_NAMED)
-def test_twenty_steps_of_the_other_models(name, monkeypatch):
+def other_model(name):
     chosen = recipe(name)
     silent = {field: 0.0 for field in ("dropout", "attention_dropout") if hasattr(chosen.model, field)}
     if hasattr(chosen.model, "kernel"):
         silent["kernel"] = replace(chosen.model.kernel, dropout=0.0, mlp_dropout=0.0)
     model = replace(chosen.model, **silent, blocks=4)
-    chosen = replace(chosen, model=model, training=replace(chosen.training, batch_size=4))
-    equals_plain_torch(chosen, monkeypatch)
+    return replace(chosen, model=model, training=replace(chosen.training, batch_size=4))
+
+
+@pytest.mark.parametrize("name", OTHERS_NAMED)
+def test_twenty_steps_of_the_other_models(name, monkeypatch):
+    """At the weights of each step, gradients by fused passes are as close to float64 as those of plain torch.
+
+    Losses of two trainings cannot be compared here: signed square roots and kinks of ReLU amplify rounding. Two plain
+    trainings of this GRIT on a CPU, in float32 and in float64, have losses 4·10⁻⁵ apart in the second step and 8·10⁻²
+    in the fifteenth.
+    """
+    chosen = other_model(name)
+    fused = learner_of(chosen)
+    assert fused.captures
+    graphs = fused.data.train[torch.randperm(len(fused.data.train)).to(fused.data.train.device)]
+    table = padded_table(graphs.cpu(), 4)
+    source = source_of(fused)
+    capacity = widened_capacity(source.sizes.needed(table))
+    with monkeypatch.context() as patch:
+        patch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: False)
+        plain, exact = learner_of(chosen), learner_of(chosen, "64")
+    apart = []
+    for numbers in table:
+        for each in (fused, exact):
+            each.model.load_state_dict(plain.model.state_dict())
+        sample = source.sample(fused.data, numbers.to(graphs.device), capacity, "train")
+        found = loss_and_gradient(fused, sample)
+        with monkeypatch.context() as patch:
+            patch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: False)
+            expected = loss_and_gradient(exact, eager_sample(exact, numbers.to(graphs.device), "train"))
+            reference = loss_and_gradient(plain, eager_sample(plain, numbers.to(graphs.device), "train"))
+            update(plain.model, plain.optimizer, plain.recipe)
+        assert found[0] == pytest.approx(expected[0], rel=1e-5)
+        apart.append([float((each[1] - expected[1]).norm() / expected[1].norm()) for each in (found, reference)])
+    assert len(apart) == 20
+    # The median: near a kink or the root of zero a single gradient can be wrong in all digits, by either path.
+    ours, theirs = torch.tensor(apart).median(0).values.tolist()
+    assert ours <= 2 * theirs
+
+
+def loss_and_gradient(learner, sample):
+    """Loss of a step before its update, and the gradient of all parameters as one vector in float64."""
+    learner.model.train()
+    kept = []
+    training_step(learner, sample, kept.append, last=Part.BACKWARD)
+    gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in learner.model.parameters()]
+    return float(kept[0]), torch.cat([each.double().flatten() for each in gradients])
 
 
 def learner_of(chosen, precision="32"):
@@ -134,9 +179,18 @@ def equals_plain_torch(chosen, monkeypatch):
 @pytest.mark.parametrize("precision", ["32", "tf32", "bf16"])
 @pytest.mark.parametrize("ema_decay", [0.0, 0.9])
 def test_a_captured_step_equals_the_eager_one(precision, ema_decay):
-    """Bit for bit: both run the same Triton kernels on the same padded batch."""
     chosen = without_dropout("zinc")
-    chosen = replace(chosen, training=replace(chosen.training, ema_decay=ema_decay))
+    equals_eager_steps(replace(chosen, training=replace(chosen.training, ema_decay=ema_decay)), precision)
+
+
+@pytest.mark.parametrize("precision", ["32", "bf16"])
+@pytest.mark.parametrize("name", OTHERS_NAMED)
+def test_a_captured_step_of_another_model_equals_the_eager_one(name, precision):
+    equals_eager_steps(other_model(name), precision)
+
+
+def equals_eager_steps(chosen, precision):
+    """Bit for bit: both run the same Triton kernels on the same padded batch."""
     one, other = learner_of(chosen, precision), learner_of(chosen, precision)
     torch.manual_seed(1)
     found = [loss for _, loss in captured_losses(one)]
@@ -149,7 +203,7 @@ def test_a_captured_step_equals_the_eager_one(precision, ema_decay):
     assert found == [float(loss) for loss in eager]
     for mine, theirs in zip(one.model.state_dict().values(), other.model.state_dict().values(), strict=True):
         assert torch.equal(mine, theirs)
-    if ema_decay:
+    if chosen.training.ema_decay:
         assert one.average.in_optimizer
         for name, value in one.average.tensors().items():
             assert torch.equal(value, other.average.tensors()[name]), name

@@ -13,7 +13,6 @@ from ckgconv.engine.checkpoint import restore_training, training_tensors
 from ckgconv.engine.optim import can_be_captured, learning_rate, optimizer
 from ckgconv.engine.optimizers import OPTIMIZERS
 from ckgconv.engine.resume import CheckpointBudget
-from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import with_value
 
@@ -129,16 +128,6 @@ def test_coordinates_losses_metrics_and_optimisers_beyond_the_paper_train(settin
     losses = [entry.train_loss for entry in run.record.epochs]
     assert losses[-1] < losses[0]
     assert run.evaluate("test") == run.record.best.test
-
-
-def test_a_propagation_decays_its_first_map_alone():
-    chosen = recipe("nodes-homophilous")
-    model = build_model(replace(chosen.model, node=replace(chosen.model.node, sizes=(5,))))
-    decayed, spared = optimizer(model, replace(chosen.training, weight_decay=0.25)).param_groups
-    assert decayed["weight_decay"] == 0.25
-    assert [each is other for each, other in zip(decayed["params"], model.node_encoder.parameters(), strict=True)]
-    assert spared["weight_decay"] == 0
-    assert len(decayed["params"]) + len(spared["params"]) == len(list(model.parameters()))
 
 
 @pytest.mark.parametrize(

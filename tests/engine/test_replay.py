@@ -71,6 +71,19 @@ def test_an_epoch_is_the_eager_one(case):
         torch.testing.assert_close(mine, theirs, rtol=1e-6, atol=1e-8, msg=name)
 
 
+@pytest.mark.usefixtures("captures")
+def test_medians_of_batches_are_those_of_eager_steps():
+    """The steps that a capture warms up with do not count."""
+    one, other = (learner_of("zinc", "training.norm_statistics=median") for _ in range(2))
+    for learner, losses in ((one, captured_losses), (other, eager_losses)):
+        torch.manual_seed(1)
+        steps = len(list(losses(learner)))
+        assert int(learner.statistics.counter) == steps
+        learner.statistics.settle()
+    for mine, theirs in zip(one.statistics.running, other.statistics.running, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_an_evaluation_is_the_eager_one(case, captures, monkeypatch):
     learner = learner_of(*case)

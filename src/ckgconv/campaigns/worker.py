@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
+from pydantic import with_config
 
 from ckgconv.campaigns.folder import CampaignFolder
 from ckgconv.campaigns.plan import PlannedRun
@@ -23,9 +24,10 @@ from ckgconv.engine.record import Epoch
 from ckgconv.engine.run import Run, record_test, train
 from ckgconv.engine.run_folder import has_run
 from ckgconv.engine.watcher import Silence
-from ckgconv.recipe.values import convert
+from ckgconv.recipe.values import SETTINGS, convert
 
 
+@with_config(SETTINGS)
 @dataclass(frozen=True)
 class Task:
     """A run of a campaign, and how to train it."""

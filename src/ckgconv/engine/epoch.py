@@ -44,11 +44,15 @@ def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], bool 
         seen += count
         if tick(count, loss):
             break
+    if learner.statistics is not None:
+        learner.statistics.settle()
     return {"epoch": epoch, "train_loss": summed / max(seen, 1), "lr": rate, "seconds": time.perf_counter() - start}
 
 
 def eager_losses(learner: Learner) -> Iterator[tuple[int, float]]:
     """Train on all training graphs, or nodes, in a random order; yields how many, and the loss, of each step."""
+    if learner.statistics is not None:
+        learner.statistics.begin()
     for count, draw in sampled_steps(learner) if sampled(learner) else _steps_on_graphs(learner):
         yield count, _step_on(learner, draw())
 
@@ -152,7 +156,10 @@ def captured_losses(learner: Learner) -> Iterator[tuple[int, float]]:
     graphs = learner.data.train.cpu()
     table = padded_table(graphs[torch.randperm(graphs.shape[0])], learner.recipe.batch_size)
     learner.model.train()
-    losses = training_replay(learner, table).run(table)
+    replay = training_replay(learner, table)
+    if learner.statistics is not None:
+        learner.statistics.begin()  # a capture has run steps of its own
+    losses = replay.run(table)
     yield from zip((table >= 0).sum(1).tolist(), losses.tolist(), strict=True)
 
 

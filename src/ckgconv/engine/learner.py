@@ -15,6 +15,7 @@ from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
 from ckgconv.backends.cuda.supports import MOST_NODES
 from ckgconv.data import PackedDataset
 from ckgconv.engine.average import WeightAverage
+from ckgconv.engine.norm_statistics import BatchStatistics
 from ckgconv.engine.optim import can_be_captured
 from ckgconv.engine.schedule import Schedule
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, pack
@@ -51,6 +52,7 @@ class Learner:
     schedule: Schedule
     weights: TargetWeights = UNWEIGHTED
     average: WeightAverage | None = None  # of the weights, where the recipe asks for one
+    statistics: BatchStatistics | None = None  # of batches, where the recipe asks for their median
     tell: Callable[[str], None] = _nothing  # receives a sentence about what takes a while, such as compiling
     watched: bool = False  # whether something must be called after every step
     replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name, and the source of their batches

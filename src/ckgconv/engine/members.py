@@ -7,15 +7,26 @@ Commands take such a folder in place of a run; `member_folders` names the runs i
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from ckgconv.checks import InputError, require
-from ckgconv.engine.json_object import JsonObject
+from pydantic import with_config
+
+from ckgconv.checks import InputError, check_instance, require
 from ckgconv.engine.trained import run_folder
-from ckgconv.files import parse_json, read_text, valid_json, write_text
-from ckgconv.recipe.format import FORMAT, check_format
+from ckgconv.files import read_text, valid_json, write_text
+from ckgconv.recipe.format import FORMAT, MOST_SETTINGS, group_of
+from ckgconv.recipe.values import KEPT, read
 
 FILE = "ensemble.json"
+
+
+@with_config(KEPT)
+@dataclass(frozen=True)
+class Members:
+    """ensemble.json."""
+
+    members: tuple[str, ...]
 
 
 def is_ensemble(folder: Path | str) -> bool:
@@ -41,9 +52,7 @@ def member_folders(what: Path | str) -> list[Path]:
         return [folder]
     remedy = "train the ensemble again, or give its members one by one."
     try:
-        values = JsonObject(parse_json(read_text(folder / FILE, remedy)))
-        check_format(values.values.get("format", FORMAT), "it")
-        names = values.get("members", tuple[str, ...])
+        names = read(group_of(read_text(folder / FILE, remedy, MOST_SETTINGS)), Members).members
         require(len(names) > 1, "it names fewer than two members")
         for name in names:
             require(Path(name).name == name and name not in ("", ".", ".."), f"its member {name!r} is no folder in it")
@@ -54,6 +63,7 @@ def member_folders(what: Path | str) -> list[Path]:
 
 def all_members(folders: Sequence[Path | str]) -> list[Path]:
     """The runs of several runs and ensembles, each of which may occur once."""
+    check_instance("The list of runs", folders, (list, tuple), "a list of folders")
     paths = [path for folder in folders for path in member_folders(folder)]
     for place, path in enumerate(paths):
         earlier = [other.resolve() for other in paths[:place]]

@@ -1,7 +1,6 @@
 """Optimiser and learning rate of a run.
 
-All parameters are updated alike, but for weight decay, from which a model may exempt some; the norm of the gradient is
-clipped, and the learning rate is set once per epoch e:
+All parameters are updated alike, the norm of the gradient is clipped, and the learning rate is set once per epoch e:
 
     e < W:  10⁻⁷ + e (base - 10⁻⁷)/W          else:  min + (base - min) s(t),  t = (e - W)/(E - W)
 
@@ -19,7 +18,6 @@ from torch import nn
 
 from ckgconv.backends.cuda.adamw.naive import Rates
 from ckgconv.engine.optimizers import OPTIMIZERS, adamw
-from ckgconv.nn.graph_model import GraphModel
 from ckgconv.ops import dispatch
 from ckgconv.recipe import TrainingRecipe
 
@@ -31,11 +29,6 @@ def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer
     """The recipe's optimiser on every parameter that is trained, biases and norms included."""
     parameters = [each for each in model.parameters() if each.requires_grad]
     make = OPTIMIZERS[recipe.optimizer]
-    exempt = model.undecayed() if isinstance(model, GraphModel) else []
-    if exempt:
-        others = [each for each in parameters if all(each is not spared for spared in exempt)]
-        groups: list[dict[str, Any]] = [{"params": others}, {"params": exempt, "weight_decay": 0.0}]
-        return make(groups, recipe)
     if make is adamw and dispatch.uses_triton(parameters[0]):
         from ckgconv.backends.cuda.adamw.flat import FlatAdamW
 

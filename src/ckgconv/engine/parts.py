@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import torch
 from torch.nn import Parameter
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, require, shown
 from ckgconv.engine.callbacks import check_callbacks
 from ckgconv.engine.own_model import GivenModel, given_model
 from ckgconv.engine.schedule import GivenSchedule
@@ -90,6 +90,7 @@ class Parts:
         """The optimiser given; None without one."""
         if self.optimizer is None:
             return None
+        require(callable(self.optimizer), f"optimizer is {shown(self.optimizer)}: give a function of parameters.")
         made = self.optimizer(parameters)
         require(
             isinstance(made, torch.optim.Optimizer),

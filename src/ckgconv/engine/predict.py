@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, check_instance
 from ckgconv.data.molecules import ATOM_SIZES, Featuriser, Molecule
 from ckgconv.data.packed_molecules import pack_molecules, read_molecules, with_values
 from ckgconv.engine.epoch import predict_batch
@@ -75,6 +75,8 @@ def read_for(runs: Sequence[Run], smiles: Sequence[str]) -> tuple[list[Molecule 
 
 def reading_of(runs: Sequence[Run]) -> tuple[Featuriser, int]:
     """How these runs read molecules: featuriser, and most atoms."""
+    for run in runs:
+        check_instance("The run", run, Run, "what open_run or train returned")
     featurisers = [featuriser_of(run) for run in runs]
     return featurisers[0], min(run.recipe.data.most_atoms for run in runs)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ckgconv.checks import check_instance
 from ckgconv.data import PackedDataset
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.layerwise import node_states, predictions
@@ -30,6 +31,8 @@ def predict_packed(
     run: Run, data: PackedDataset, tick: Callable[[int], None] = lambda count: None
 ) -> PackedPredictions:
     """Predict all graphs of a data set with a trained network; `tick` is called with the graphs of each batch done."""
+    check_instance("The run", run, Run, "what open_run or train returned")
+    check_instance("data", data, PackedDataset, "a PackedDataset, as ckgconv.data.from_pyg makes one")
     if sampled(run.learner):
         return _predict_large(run, data, tick)
     device = run.learner.fabric.device

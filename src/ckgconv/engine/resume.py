@@ -172,5 +172,5 @@ def _numbers(group: dict[str, Any]) -> dict[str, int | float]:
 def saved_scale(state: State, learner: Learner) -> TargetScale:
     """The scale of the targets in what `state_of` returned."""
     dtype = learner.model.dtype
-    mean, spread = (torch.tensor(values, dtype=dtype) for values in (state.mean, state.spread))
+    mean, spread = (torch.tensor(values, dtype=dtype) for values in (state.scale.mean, state.scale.spread))
     return TargetScale(mean, spread).to(learner.fabric.device)

@@ -18,7 +18,7 @@ import torch
 from lightning.fabric import Fabric
 
 from ckgconv.backends import accelerate
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, check_instance, check_path, require, shown
 from ckgconv.data import PackedDataset
 from ckgconv.data.row_report import RowReport
 from ckgconv.engine.average import WeightAverage
@@ -31,6 +31,7 @@ from ckgconv.engine.initial import begin
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.lock import locked_run
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
+from ckgconv.engine.norm_statistics import BatchStatistics
 from ckgconv.engine.optim import optimizer
 from ckgconv.engine.own_model import OwnModel
 from ckgconv.engine.parts import GivenParts, Parts, parts_of
@@ -119,8 +120,8 @@ def train(
             callbacks; and test=False, which leaves the test split alone. See `Parts`.
     """
     watcher, parts = watcher or Silence(), parts_of(given)
+    folder = _folder_of(recipe, folder, watcher)
     recipe = parts.named_in(recipe_of(recipe) if isinstance(recipe, str) else recipe)
-    folder = None if folder is None else Path(folder)
     _check_settings(recipe, seed)
     with nullcontext() if folder is None or process_rank() > 0 else locked_run(folder):
         check_folder(folder, recipe, seed, precision, resume)
@@ -205,14 +206,34 @@ def make_learner(
         task=task,
         weights=weights,
         average=WeightAverage(model, decay, chosen) if (decay := recipe.training.ema_decay) else None,
+        statistics=BatchStatistics(model) if recipe.training.norm_statistics == "median" else None,
         schedule=make_schedule(chosen, recipe.training, parts.schedule, own is not None),
         watched=watch_steps(parts.callbacks),
     )
 
 
+def _folder_of(recipe: object, folder: Path | str | None, watcher: object) -> Path | None:
+    """The folder of a run, where what `train` was called with is of the right types."""
+    check_instance("recipe", recipe, (Recipe, str), "a Recipe, or the name of one")
+    require(hasattr(watcher, "start"), f"watcher is {shown(watcher)}: give one with the methods of Silence.")
+    if folder is None:
+        return None
+    check_path("folder", folder)
+    return Path(folder)
+
+
+def check_seed(seed: object) -> None:
+    """Refuse what is no seed."""
+    whole = isinstance(seed, int) and not isinstance(seed, bool)
+    require(
+        whole and 0 <= seed <= LARGEST_SEED,  # type: ignore[operator]
+        f"The seed is {shown(seed)}: give a number from 0 to {LARGEST_SEED}.",
+    )
+
+
 def _check_settings(recipe: Recipe, seed: int) -> None:
     check_run(recipe)
-    require(0 <= seed <= LARGEST_SEED, f"The seed is {seed}: give a number from 0 to {LARGEST_SEED}.")
+    check_seed(seed)
 
 
 def _try_one_graph(learner: Learner) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ckgconv.backends.cuda.assembly import Capacity
 from ckgconv.backends.cuda.batch import StoredPairs, padded_batch, store_pairs
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
+from ckgconv.backends.cuda.schedule import IN_ORDER, AssembledModel, InOrder
 from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.prepared import Prepared, prepare, prepared_once
@@ -90,6 +90,8 @@ class Source:
             batch = replace(batch, node_features=torch.cat([batch.node_features, batch.position], dim=-1))
         else:
             batch = replace(batch, position=None)
+        if isinstance(model, AssembledModel):
+            batch = model.assembled(batch)
         assert data.y is not None
         if data.node_targets:
             counts, y = nodes.real, data.y[nodes.row]

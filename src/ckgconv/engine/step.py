@@ -41,6 +41,8 @@ def step_parts(learner: Learner, sample: Sample, schedule: InOrder = IN_ORDER) -
     update(learner.model, learner.optimizer, learner.recipe, schedule)
     if learner.average is not None:
         learner.average.update()
+    if learner.statistics is not None:
+        learner.statistics.record()
     yield Part.UPDATE, share
 
 

@@ -11,7 +11,9 @@ def check_training_memory(learner: Learner) -> None:
     if sampled(learner) or not learner.model.step_bytes(1):
         return  # samples are chosen to be small, and not every model has an estimate
     with learner.fabric.autocast():
-        learner.model.train().check_step(least_rows(learner), learner.fabric.device)
+        # What every draw computes is held until the backward pass.
+        rows = least_rows(learner) * learner.recipe.draws
+        learner.model.train().check_step(rows, learner.fabric.device)
 
 
 def least_rows(learner: Learner) -> int:

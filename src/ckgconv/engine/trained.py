@@ -8,6 +8,7 @@ one is such a folder in `trained`, and a line here.
 
 from pathlib import Path
 
+from ckgconv.checks import check_path
 from ckgconv.recipes.pretraining import PRETRAINED
 from ckgconv.registry import Registry
 
@@ -24,5 +25,6 @@ TRAINED: Registry[Path] = Registry("trained network", "ckgconv.trained", OURS, k
 
 def run_folder(what: Path | str) -> Path:
     """The folder of a run that a user names: by its path, or by the name of a trained network where no such path is."""
+    check_path("The run", what)
     path = Path(what)
     return TRAINED[str(what)] if not path.exists() and str(what) in TRAINED else path

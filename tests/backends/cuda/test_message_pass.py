@@ -16,6 +16,8 @@ from torch.utils import _pytree as pytree
 from ckgconv import recipe
 from ckgconv.backends import accelerate
 from ckgconv.backends.cuda.message_pass import launch
+from ckgconv.backends.cuda.message_passing import OrderedBatch
+from ckgconv.backends.cuda.schedule import AssembledModel
 from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.ops import dispatch
 from ckgconv.ops.rows import gather_rows, order_of
@@ -76,6 +78,26 @@ def test_padding_changes_nothing(name, changed):
     torch.testing.assert_close(model(wide)[:3], model(batch), rtol=0, atol=1e-5)
     model(wide)[:3].sum().backward()
     assert all(parameter.grad is None or parameter.grad.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(("name", "changed"), [CASES[0], *CASES[2:4]])
+def test_edges_are_ordered_ahead_of_a_step(name, changed):
+    """What a captured step assembles is what the model would order itself; in evaluation nothing is ordered."""
+    model = small(name, changed).float()
+    wide, _ = pytree.tree_map_only(
+        torch.Tensor, lambda value: value.to(DEVICE), padded_and_plain(model, torch.arange(3))
+    )
+    accelerate(model, DEVICE)
+    assert isinstance(model, AssembledModel)
+    ahead = model.assembled(wide)
+    assert isinstance(ahead, OrderedBatch)
+    assert len(pytree.tree_leaves(ahead)) > len(pytree.tree_leaves(wide))  # slots copy the order with the rest
+    found, expected = stepped(copy.deepcopy(model), ahead), stepped(copy.deepcopy(model), wide)
+    for part, value in expected.items():
+        assert value is None or torch.equal(found[part], value), part
+    model.eval()
+    assert model.assembled(wide) is wide
+    torch.testing.assert_close(model(ahead), model(wide))
 
 
 def test_rows_are_gathered_with_derivatives_of_any_order():

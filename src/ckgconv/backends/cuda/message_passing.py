@@ -2,7 +2,8 @@
 
 The edges of a batch are sorted by both ends once, and all layers sum in these orders. Nodes and edges are few, so that
 they stay float32 under autocast: every cast would be a launch. In training the blocks run as one pass where
-`supports.message_blocks_reason` allows it, and else block after block.
+`supports.message_blocks_reason` allows it, and else block after block. The order of the edges depends on no weight: in
+captured steps it is found while the step before is still at work.
 
 Legend: N nodes, E edges, P pairs, D width.
 """
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.block_pass import gated, gine, gps
-from ckgconv.backends.cuda.block_pass.options import Settings, links_of
+from ckgconv.backends.cuda.block_pass.options import Links, Settings, links_of
 from ckgconv.backends.cuda.ckgcn import sorted_by_sender
 from ckgconv.backends.cuda.message_pass import launch
 from ckgconv.backends.cuda.supports import message_blocks_reason
@@ -39,8 +40,31 @@ class LinkedBatch(GraphBatch):
         return torch.stack([self.links.sender, self.links.receiver])
 
 
+@dataclass(frozen=True)
+class OrderedBatch(GraphBatch):
+    """A batch whose edges lie in the order of their receivers, as the block pass reads them."""
+
+    links: Links | None = None
+
+
+torch.export.register_dataclass(OrderedBatch, serialized_type_name="ckgconv.OrderedBatch")
+
+
+def ordered(batch: GraphBatch) -> OrderedBatch:
+    """The same graphs, with their edges in another order."""
+    values = {field.name: getattr(batch, field.name) for field in fields(GraphBatch)}
+    links, order = links_of(batch.edge_index, batch.degree.shape[0])
+    values["edge_row"] = batch.edge_row[order]
+    values["edge_features"] = None if batch.edge_features is None else batch.edge_features[order]
+    return OrderedBatch(**values, links=links)
+
+
 class FusedMessagePassing(MessagePassing):
     """`MessagePassing` with edges sorted once."""
+
+    def assembled(self, batch: GraphBatch) -> GraphBatch:
+        """With edges in the order that the blocks read, where they run as one pass."""
+        return ordered(batch) if message_blocks_reason(self, batch) is None else batch
 
     def node_states(self, batch: GraphBatch) -> Tensor:
         """hᴸ [N, D]."""
@@ -49,7 +73,7 @@ class FusedMessagePassing(MessagePassing):
         if message_blocks_reason(self, batch) is None:
             with without_autocast(batch.degree):
                 return fused_blocks(self, self._stem(batch), batch)
-        values = {field.name: getattr(batch, field.name) for field in fields(batch)}
+        values = {field.name: getattr(batch, field.name) for field in fields(GraphBatch)}
         values["pairs"] = sorted_by_sender(batch.pairs) if self.recipe.attention_heads else batch.pairs
         with without_autocast(batch.degree):
             links = launch.links_of(batch.edge_index, batch.degree.shape[0], batch.node_filled)
@@ -58,11 +82,12 @@ class FusedMessagePassing(MessagePassing):
 
 def fused_blocks(model: MessagePassing, h: Tensor, batch: GraphBatch) -> Tensor:
     """hᴸ [N, D] of h⁰ [N, D] by the block pass."""
-    links, order = links_of(batch.edge_index, h.shape[0])
-    edges = h.new_zeros(order.shape[0], h.shape[1])
+    batch = batch if isinstance(batch, OrderedBatch) else ordered(batch)
+    links, count = batch.links, batch.edge_row.shape[0]
+    assert links is not None
+    edges = h.new_zeros(count, h.shape[1])
     if model.edge_encoder is not None:
-        features = None if batch.edge_features is None else batch.edge_features[order]
-        edges = model.edge_encoder(features, order.shape[0])
+        edges = model.edge_encoder(batch.edge_features, count)
     running = [[norm.running for norm in norms_of(block)] for block in model.blocks]
     first: Any = model.blocks[0].ffn_norm
     settings = Settings(running, first.momentum, first.epsilon, model.recipe.dropout, product_precision())

@@ -14,9 +14,12 @@ The engine passes a schedule to the model and to its autograd functions, whose b
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
+
+from ckgconv.graphs import GraphBatch
 
 Launches = Callable[[], None]
 
@@ -148,6 +151,16 @@ class Schedule(InOrder):
     def _next_side(self) -> torch.cuda.Stream:
         self._turn += 1
         return self.sides[(self._turn - 1) % len(self.sides)]
+
+
+@runtime_checkable
+class AssembledModel(Protocol):
+    """A model that reads of a batch what depends on no weight, so that it can be computed with the assembly of the next
+    batch, off the critical path.
+    """
+
+    def assembled(self, batch: GraphBatch) -> GraphBatch:
+        """The batch with all that the model reads of it; called in the mode, training or not, of the step."""
 
 
 class ScheduledModel:
