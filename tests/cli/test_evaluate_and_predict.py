@@ -94,6 +94,7 @@ def test_wrong_input_is_a_sentence(ckgconv, runs):
     other = ["data.limit=7", *(each for each in SMALL if "limit" not in each)]
     assert ckgconv("train", "zinc", "--set", *other, "--device", "cpu", "--out", "other")[0] == 0
     Path("m.csv").write_text("smiles\nCCO\n")
+    Path("wide.csv").write_text("smiles\nCCO\n", encoding="utf-16")
     for arguments, sentence in (
         (
             ["evaluate", runs[0], "other"],
@@ -109,6 +110,13 @@ def test_wrong_input_is_a_sentence(ckgconv, runs):
         (["predict", runs[0], runs[1]], "ckgcn/seed1 is a run, but the last argument is the data to predict"),
         (["predict", *runs, "m.csv", "--embed"], "--embed was given with 3 runs"),
         (["predict", *runs, "m.csv", "-o", "m.csv"], "m.csv is the input: choose another file with -o."),
+        (["predict", *runs, "missing.csv"], "missing.csv does not exist"),
+        (["predict", *runs, "wide.csv"], "wide.csv is text in UTF-16: save it as a CSV in UTF-8."),
+        *(
+            (["predict", *runs, "m.csv", "-o", f"{runs[0]}/{name}"], "is a file of a run, which would be lost")
+            for name in ("record.json", "best.safetensors", "metrics.csv", "checkpoints/000000.json")
+            if Path(runs[0], name).exists()
+        ),
     ):
         code, _, err = ckgconv(*arguments)
         assert code == 2, arguments

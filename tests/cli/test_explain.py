@@ -1,4 +1,4 @@
-"""`ckgconv explain`: one molecule, a table, a kernel; mistakes end with a sentence."""
+"""`ckgconv explain`: one molecule, a table, a kernel; mistakes are sentences; covers `ckgconv.cli.feature_values`."""
 
 import json
 from pathlib import Path
@@ -44,3 +44,36 @@ def test_a_molecule_a_kernel_and_a_table(ckgconv, run):
     ):
         code, _, err = ckgconv("explain", run, *arguments)
         assert (code, says in err) == (2, True), err
+
+
+def test_a_run_that_reads_own_columns(ckgconv):
+    rows = "".join(f"{'C' * count}O;{count};{count},5\n" for count in range(1, 11))
+    Path("m.csv").write_text("smiles;y;ph\n" + rows)
+    options = ["--target", "y", "--features", "ph", "--no-descriptors", "--set", *SMALL, "--device", "cpu"]
+    code, _, err = ckgconv("train", "m.csv", *options, "--out", "run")
+    assert code == 0, err
+    code, out, err = ckgconv("explain", "run", "CCO", "--feature", "ph=7.4")
+    assert code == 0, err
+    assert "column ph" in out
+    assert "The contributions add up" in out
+    assert json.loads(ckgconv("explain", "run", "CCO", "--feature", "ph=", "--json")[1])["features"] == {"ph": 0.0}
+    Path("more.csv").write_text("SMILES;ph\nCCO;1,5\nCCN;acid\n")
+    code, out, err = ckgconv("explain", "run", "more.csv", "-o", "folder")
+    assert code == 0, err
+    assert "1 of 2 rows explained, 1 invalid" in out
+    assert "has decimal commas" in err
+    assert "'acid' in column 'ph' is no number" in Path("folder/molecules.csv").read_text()
+    assert ckgconv("explain", "run", "CCO", "--kernel", "1")[0] == 0
+    for arguments, says in (
+        (["CCO"], "The network reads ph beside each molecule: give --feature ph=NUMBER, without a number where"),
+        (["CCO", "--feature", "ph"], "has no value: give ph=NUMBER"),
+        (["CCO", "--feature", "ph=7,4"], "--feature ph is '7,4': give a number, with a decimal point."),
+        (["CCO", "--feature", "ph=inf"], "give a finite number"),
+        (["CCO", "--feature", "hp=7"], "reads no column 'hp'"),
+        (["m.csv", "--feature", "ph=7"], "--feature belongs to one molecule"),
+        (["absent.csv"], "absent.csv does not exist"),
+    ):
+        code, _, err = ckgconv("explain", "run", *arguments)
+        assert (code, says in err) == (2, True), err
+    code, _, err = ckgconv("explain", "zinc", "CCO", "--feature", "ph=7")
+    assert (code, "the network reads molecules alone" in err) == (2, True), err

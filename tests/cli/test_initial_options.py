@@ -21,6 +21,10 @@ def table():
     return molecules(DataRecipe("t.csv", targets=("y",)))
 
 
+def predict(run, smiles, value):
+    return predict_smiles(open_run(run, device="cpu"), smiles, features=[[value]]).values[0]
+
+
 def test_initial_weights(tmp_path):
     assert InitialOptions().applied(table()) == table()
     assert InitialOptions(init="zinc", freeze=2).applied(table()).training.init == "zinc"
@@ -55,6 +59,17 @@ def test_a_run_reads_columns_and_descriptors_in_training_and_prediction(tmp_path
     done = CliRunner().invoke(app, ["predict", str(run), str(path), "-o", str(found), "--device", "cpu"])
     assert done.exit_code == 0, done.output
     predicted = [float(row["y_predicted"]) for row in csv.DictReader(found.read_text().splitlines())]
+    other = tmp_path / "other.csv"
+    other.write_text("Smiles;ph\nCCN;1,0\nCCO;\nCC;acid\nc1ccccc1;1,000\n")
+    done = CliRunner().invoke(app, ["predict", str(run), str(other), "-o", str(found), "--device", "cpu"])
+    assert done.exit_code == 0, done.output
+    assert "The SMILES are those of column 'Smiles'." in done.stderr
+    assert "Column 'ph' of" in done.stderr
+    assert "has decimal commas: 1,5 is read as 1.5." in done.stderr
+    rows = list(csv.DictReader(found.read_text().splitlines()))
+    assert rows[2]["reason"] == "'acid' in column 'ph' is no number, and the network reads it."
+    again = [float(rows[place]["y_predicted"]) for place in (3, 0, 1)]
+    assert again == pytest.approx([predicted[1], *predict(run, "CCN", 1.0), predicted[0]], abs=1e-5)
     opened = open_run(run, device="cpu")
     values = predict_smiles(opened, SMILES, features=[[float(n % 3 or "nan")] for n in range(len(SMILES))]).values
     assert [value for (value,) in values] == pytest.approx(predicted, abs=1e-5)

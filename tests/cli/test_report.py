@@ -26,6 +26,8 @@ def test_training_writes_a_report_which_can_be_written_again(ckgconv, with_repor
     found = json.loads(ckgconv("report", "run", "-o", "other.html", "--json")[1])
     assert found == {"report": "other.html"}
     assert Path("other.html").exists()
+    code, _, err = ckgconv("report", "run", "-o", "m.csv")
+    assert (code, "m.csv is no .html, and would be replaced" in err) == (2, True)
     Path("m.csv").unlink()
     code, _, err = ckgconv("report", "run")
     assert (code, "m.csv" in err) == (2, True)

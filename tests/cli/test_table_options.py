@@ -34,6 +34,11 @@ def test_the_task_follows_from_the_cells(path):
     assert of(path, "toxic", task_type=[TaskType.regression]).training.metric == "mae"
 
 
+def test_the_smiles_are_no_target(path):
+    with pytest.raises(InputError, match="--target names 'smiles', the SMILES themselves"):
+        of(path, "smiles")
+
+
 def test_columns_of_different_kinds_are_mixed(path):
     chosen = of(path, "y", "toxic", "colour")
     training = chosen.training
@@ -79,6 +84,46 @@ def test_splits_and_weights(path):
 def test_wrong_options_are_refused(path, targets, options, words):
     with pytest.raises(InputError, match=words):
         of(path, *targets, **options)
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["3.5", "3.5", ""], "Every known value of target 'y' in .*t.csv is 3.5, so that there is nothing to learn"),
+        (["1", "1", "1"], "is 1, so that there is nothing to learn: choose another column"),
+        (["true", "true", ""], "is 1, so that"),
+        (["1.234,5", "2.345,6", "1"], "Line 2 .* has '1.234,5' in column 'y': give a number"),
+        (["1,5", "<0,5", "<1"], "Line 3 .* has '<0,5' in column 'y'"),
+        ([f"{n} mg" for n in range(30)], "30 different texts in 30 rows, such as '0 mg': give numbers, or --task-type"),
+    ],
+)
+def test_columns_that_no_network_should_learn_are_refused(tmp_path, cells, words):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["smiles;y", *(f"C;{cell}" for cell in cells)]) + "\n")
+    with pytest.raises(InputError, match=words):
+        of(path, "y")
+
+
+def test_decimal_commas_are_values_and_recurring_texts_classes(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["smiles;y;z", *(f"C;{n},5;{n % 25} mg" for n in range(60))]) + "\n")
+    assert of(path, "y").training.loss == "huber"
+    assert of(path, "z").training.loss == "cross_entropy"
+    assert of(path, "y", task_type=[TaskType.multiclass]).training.loss == "cross_entropy"
+
+
+def test_the_column_of_smiles_may_be_written_in_another_case(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("SMILES,y\nC,1\nCC,2\n")
+    options = TableOptions(target=["y"])
+    chosen = table_recipe(path, options)
+    assert chosen.data.smiles == "SMILES"
+    assert options.said(chosen) == ["The SMILES are those of column 'SMILES'."]
+    assert TableOptions(smiles="SMILES").said(chosen) == []
+    path.write_text("SMILES,Smiles,y\nC,C,1\nCC,CC,2\n")
+    with pytest.raises(InputError, match="has no column 'smiles', but SMILES, Smiles: name one of them with --smiles"):
+        table_recipe(path, options)
+    assert table_recipe(path, TableOptions(smiles="Smiles", target=["y"])).data.smiles == "Smiles"
 
 
 def test_options_of_a_table_belong_to_a_table():

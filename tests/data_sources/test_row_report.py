@@ -12,6 +12,15 @@ ROWS = [
 ]
 
 
+def test_a_target_of_one_value_in_training_is_told(tmp_path):
+    path = tmp_path / "t.csv"
+    lines = [f"{'C' * (n + 1)},{int(n > 7)},{n},{'train' if n < 6 else 'val'}" for n in range(10)]
+    path.write_text("\n".join(["smiles,y,z,split", *lines]) + "\n")
+    recipe = DataRecipe(str(path), targets=("y", "z"), split="column", split_column="split")
+    (sentence,) = row_report(loaded_table(recipe), recipe).warnings()
+    assert "Target 'y' has one value in all training rows that know it" in sentence
+
+
 def test_every_row_is_reported(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("\n".join(["smiles,y,split", *(",".join(row) for row in ROWS)]) + "\n")
@@ -36,11 +45,12 @@ def test_every_row_is_reported(tmp_path):
         3,
     )
     assert (counts["train"], counts["val"], counts["test"]) == (5, 2, 3)
-    unused, duplicates, leak = report.warnings()
+    unused, duplicates, leak, constant = report.warnings()
     assert "3 of 13 rows" in unused
     assert "2 rows" in duplicates
     assert "1 of them with other targets" in duplicates
     assert "3 rows" in leak
+    assert "Target 'y' has one value" in constant
     assert "several fragments (salts, mixtures): 1," in report.notes()[0]
     report.write(tmp_path)
     assert json.loads((tmp_path / "rows.json").read_text()) == counts

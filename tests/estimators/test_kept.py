@@ -37,10 +37,10 @@ def test_classes_are_saved(classifier, tmp_path):
     [
         ({"estimator": None}, "estimator is None"),
         ({"parameters": {"width": 4, "code": "x"}}, "unknown parameter 'code'"),
-        ({"classes": [["a"]]}, "classes are no list"),
+        ({"classes": [["a"]]}, r"classes\[0\] is \[\'a\'\], not a whole number"),
         ({"classes": ["a", "b", "c"]}, "is not that of its network"),
         ({"classes_kind": "i"}, "not of their kind"),
-        ({"feature_names": 3}, "feature_names is no list"),
+        ({"feature_names": 3}, "feature_names is 3, not a list of a text"),
     ],
 )
 def test_damaged_files_are_refused(classifier, tmp_path, change, sentence):

@@ -1,5 +1,6 @@
 """Explanations: of one run or of the mean of several, of values or logits; wrong input is refused in a sentence."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -78,6 +79,42 @@ def test_descriptors_are_a_term_of_their_own(method):
     assert found.prediction == pytest.approx(predict_smiles(run, ["CC(=O)O"]).values[0][0], abs=1e-5)
     assert found.total + found.baseline + found.residual == pytest.approx(found.prediction, abs=1e-5)
     assert found.adds_up == (method in ("integrated_gradients", "shapley"))
+
+
+def with_columns(descriptors="none", columns=("ph", "dose")):
+    """A run that reads own columns, of which the first has the weight that all features have."""
+    read = len(columns) + (len(DESCRIPTORS) if descriptors == "rdkit" else 0)
+    recipe = small_recipe(graph_features=read)
+    run = run_of(replace(recipe, data=replace(recipe.data, descriptors=descriptors, features=columns)))
+    run.model.graph_join.mean[-len(columns) :] = 5.0
+    run.model.graph_join.spread.fill_(100.0)
+    return run
+
+
+@pytest.mark.parametrize("descriptors", ["none", "rdkit"])
+@pytest.mark.parametrize("method", METHODS)
+def test_own_columns_are_terms_of_their_own(method, descriptors):
+    run = with_columns(descriptors)
+    found = explain(run, "CC(=O)O", method=method, features=[7.0, math.nan])
+    assert set(found.features) == {"ph", "dose"}
+    assert found.features["ph"] != 0
+    assert found.features["dose"] == pytest.approx(0, abs=1e-6)  # unknown, and so its mean
+    assert (found.descriptors != 0) == (descriptors == "rdkit")
+    expected = predict_smiles(run, ["CC(=O)O"], features=[[7.0, math.nan]]).values[0][0]
+    assert found.prediction == pytest.approx(expected, abs=1e-5)
+    assert found.total + found.baseline + found.residual == pytest.approx(found.prediction, abs=1e-5)
+    assert found.adds_up == (method in ("integrated_gradients", "shapley"))
+    both = Explainer([run, run], method=method)("CC(=O)O", [7.0, math.nan])
+    assert both.features == pytest.approx(found.features)
+
+
+def test_own_columns_have_to_be_given_and_the_same():
+    run = with_columns()
+    for features in (None, [7.0], [7.0, 1.0, 2.0]):
+        with pytest.raises(InputError, match="reads ph, dose beside each molecule"):
+            explain(run, "CC", features=features)
+    with pytest.raises(InputError, match="reads other columns than"):
+        Explainer([run, with_columns(columns=("ph", "age"))])
 
 
 def test_classes_have_names_and_logits():

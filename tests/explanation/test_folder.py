@@ -1,8 +1,10 @@
 """A folder of explanations: tables of every row, substructures, drawings."""
 
 import csv
+from dataclasses import replace
 
 import pytest
+from known_runs import run_of, small_recipe
 
 from ckgconv import InputError
 from ckgconv.explanation import Explainer
@@ -37,3 +39,13 @@ def test_a_file_in_place_of_the_folder_is_refused(run, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="is a file"):
         write_explained(tmp_path / "file", explain_all(Explainer(run), ["CC"]))
+
+
+def test_rows_with_a_reason_and_own_columns(tmp_path):
+    recipe = small_recipe(graph_features=1)
+    run = run_of(replace(recipe, data=replace(recipe.data, features=("ph",))))
+    explained = explain_all(Explainer(run), ["CCO", "CC"], features=[[1.0], [2.0]], known=["", "It is no row."])
+    assert explained.reasons == ["", "It is no row."]
+    write_explained(tmp_path, explained)
+    lines = (tmp_path / "contributions.csv").read_text().splitlines()
+    assert [line.split(",")[2] for line in lines].count("column ph") == 1

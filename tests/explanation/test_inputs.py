@@ -22,7 +22,7 @@ def test_nothing_of_a_masked_atom_remains(run):
     units = torch.ones(1, inputs.units)
     units[0, 2] = 0
     nodes, pairs = inputs.parts
-    assert nodes.presence(units, 3).tolist() == [[1, 1, 0]]
+    assert nodes.presence(units, 3).view(1, 3).tolist() == [[1, 1, 0]]
     assert pairs.presence(units, 3).view(3, 3).tolist() == [[1, 1, 0], [1, 1, 0], [0, 0, 0]]
     units = torch.ones(1, inputs.units)
     units[0, 3] = 0  # the first bond
@@ -31,7 +31,7 @@ def test_nothing_of_a_masked_atom_remains(run):
 
 def test_rows_belong_to_atoms_bonds_or_both_ends(run):
     pairs = Explainer(run).inputs("CC=O").parts[1]
-    values = torch.arange(9.0)  # pair (i, j) has the value 3 i + j
+    values = torch.arange(9.0).unsqueeze(-1)  # pair (i, j) has the value 3 i + j
     found = pairs.by_unit(values, 3, 5).tolist()
     assert found == [0 + (2 + 6) / 2, 4, 8 + (2 + 6) / 2, 1 + 3, 5 + 7]
 

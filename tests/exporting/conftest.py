@@ -1,9 +1,13 @@
 """Fixtures: small runs in memory, and one of them exported in both formats, once for all tests."""
 
+from dataclasses import replace
+
 import pytest
+from known_runs import run_of, small_recipe
 from molecules_for_tests import ENDS, LENGTHS, SMILES, TINY
 
 from ckgconv import CKGCNClassifier, CKGCNRegressor
+from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.exporting.folder import export_run
 
 
@@ -36,3 +40,11 @@ def runs(hops):
 def exported(hops, tmp_path_factory):
     """What `export_run` returned."""
     return export_run(hops, tmp_path_factory.mktemp("exported") / "hops")
+
+
+@pytest.fixture(scope="session")
+def own_columns():
+    """A network that reads two own columns beside descriptors."""
+    recipe = small_recipe(graph_features=len(DESCRIPTORS) + 2, support=2)
+    data = replace(recipe.data, descriptors="rdkit", features=("ph", "dose"))
+    return run_of(replace(recipe, data=data))

@@ -126,8 +126,12 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
         "cpu",
         *tiny,
     ]
+    with pytest.raises(InputError, match=r"varies model.width, whose value was given with the command"):
+        app([*command, "--set", "model.width=4"], standalone_mode=False)
     app(command, standalone_mode=False)
-    assert "tested once" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "varied: model.width\n" in told
+    assert "tested once" in told
     app(["search", "status", "runs/searches/table", "--json"], standalone_mode=False)
     found = json.loads(capsys.readouterr().out)
     assert found["trials"] == {"COMPLETE": 1, "PRUNED": 0, "FAIL": 0}

@@ -4,6 +4,8 @@ from dataclasses import replace
 import pytest
 
 from ckgconv import RECIPES, InputError
+from ckgconv.recipe import DataRecipe
+from ckgconv.recipes.molecules import molecules
 from ckgconv.searching.space import BEGUN, FROM_SCRATCH, applied, checked, read_space
 
 
@@ -65,3 +67,35 @@ def test_what_is_no_json_is_refused(recipe, tmp_path):
         read_space(tmp_path / "space.json", recipe)
     with pytest.raises(InputError, match="cannot be read"):
         read_space(tmp_path / "nothing.json", recipe)
+
+
+def test_what_was_given_is_not_varied(tmp_path):
+    table = RECIPES["zinc-demo"]()
+    given = ["training.epochs", "training.learning_rate", "model.kernel"]
+    left = set(FROM_SCRATCH) - {"training.epochs", "training.learning_rate", "model.kernel.dropout"}
+    assert set(read_space(None, table, given).entries) == left
+    with pytest.raises(InputError, match="Every setting that a search varies was given"):
+        read_space(None, table, list(FROM_SCRATCH))
+    file = tmp_path / "space.json"
+    file.write_text(json.dumps({"model.width": {"choices": [4, 8]}}))
+    with pytest.raises(InputError, match=r"it varies model.width, whose value was given with the command"):
+        read_space(file, table, ["model.width"])
+
+
+def test_epochs_leave_room_for_a_warm_up_that_was_given():
+    table = RECIPES["zinc-demo"]()
+    slow = replace(table, training=replace(table.training, warmup_epochs=20))
+    assert read_space(None, slow, ["training.warmup_epochs"]).entries["training.epochs"] == {"choices": [50, 80]}
+    slower = replace(table, training=replace(table.training, warmup_epochs=60))
+    assert "training.epochs" not in read_space(None, slower, ["training.warmup_epochs"]).entries
+    assert read_space(None, slow).entries["training.epochs"] == FROM_SCRATCH["training.epochs"]
+
+
+def test_pretrained_weights_that_were_given_are_kept(tmp_path):
+    begun, file = molecules(DataRecipe("t.csv", targets=("y",))), tmp_path / "space.json"
+    file.write_text(json.dumps({"model.width": {"choices": [128, 64]}}))
+    with pytest.raises(InputError, match=r"varies model.width, which the weights given with --init fix"):
+        read_space(file, begun, ["training.init"])
+    assert set(read_space(file, begun).entries) == {"model.width"}
+    file.write_text(json.dumps({"model.kernel.dropout": {"low": 0.0, "high": 0.5}}))
+    assert set(read_space(file, begun, ["training.init"]).entries) == {"model.kernel.dropout"}

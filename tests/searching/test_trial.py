@@ -1,4 +1,5 @@
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -66,3 +67,9 @@ def test_the_warm_up_leaves_half_of_the_epochs(search, epochs, expected):
     recipe = with_value(search.recipe, "training.warmup_epochs=3")
     found = trial_recipe(module.SearchFolder(search.path, recipe, search.space, 0), {"training.epochs": epochs})
     assert found.training.warmup_epochs == expected
+
+
+def test_a_warm_up_is_shortened_only_for_epochs_that_were_drawn(search):
+    slow = replace(search, recipe=replace(search.recipe, training=replace(search.recipe.training, warmup_epochs=2)))
+    assert trial_recipe(slow, {}).training.warmup_epochs == 2
+    assert trial_recipe(slow, {"training.epochs": 2}).training.warmup_epochs == 1

@@ -1,12 +1,15 @@
 """Fixtures: two small runs that predict a target of molecules, and a client of the server for one of them."""
 
 import threading
+from contextlib import contextmanager
 
 import httpx
 import pytest
 import uvicorn
 
 from ckgconv import train
+from ckgconv.cli.initial_options import FeatureOptions
+from ckgconv.cli.table_options import TableOptions, table_recipe
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import with_value
 from ckgconv.recipes.molecules import fitting, molecules
@@ -16,6 +19,7 @@ from ckgconv.serve.limits import Limits
 from ckgconv.serve.network import Network
 from ckgconv.serve.pool import Pool
 from ckgconv.serve.server import Server, address_of, bound
+from ckgconv.uncertainty import fit, write_uncertainty
 
 LIMITS = Limits(molecules=40, rows=100, letters=200, atoms=30, json_bytes=10_000, file_bytes=20_000, requests=2)
 SMALL = ("model.width=8", "model.blocks=1", "model.steps=3", "training.epochs=1", "training.warmup_epochs=0")
@@ -56,9 +60,9 @@ def pool(network):
     return OwnPool(answers, LIMITS)
 
 
-@pytest.fixture(scope="session")
-def address(network, pool):
-    """Of a server in a thread."""
+@contextmanager
+def served(network, pool):
+    """The address of a server in a thread."""
     guard = Guard(make_app(pool, network.about(), LIMITS), LIMITS, frozenset({"localhost"}))
     server = Server(uvicorn.Config(guard, log_level="critical", lifespan="off", ws="none"))
     with bound("127.0.0.1", 0) as listening:
@@ -67,6 +71,31 @@ def address(network, pool):
         yield address_of(listening)
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture(scope="session")
+def address(network, pool):
+    """Of a server in a thread."""
+    with served(network, pool) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def own_columns_address(tmp_path_factory):
+    """Of a server for a run that reads two own columns, and predicts a value and a label."""
+    folder = tmp_path_factory.mktemp("own")
+    rows = [f"{'C' * (place % 9 + 1)}O,{place % 9},{place % 2},{place % 14},{place}" for place in range(120)]
+    (folder / "own.csv").write_text("\n".join(["smiles,length,even,pH,dose mg", *rows]) + "\n")
+    chosen = table_recipe(folder / "own.csv", TableOptions(target=["length", "even"]))
+    chosen = FeatureOptions(["pH", "dose mg"], False).applied(chosen)
+    for setting in SMALL:
+        chosen = with_value(chosen, setting)
+    run = train(fitting(chosen), folder=folder / "run", device="cpu")
+    write_uncertainty(folder / "run", fit([run]))
+    network = Network([str(folder / "run")], "cpu", LIMITS.atoms)
+    answers = {"predict": network.predict, "cells": network.cells, "explain": network.explain}
+    with served(network, OwnPool(answers, LIMITS)) as found:
+        yield found
 
 
 @pytest.fixture

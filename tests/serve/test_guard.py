@@ -95,6 +95,29 @@ def call(guard, body=b"{}", stall=False, method="POST"):
     return run, sent
 
 
+@pytest.mark.parametrize("announced", [True, False])
+def test_the_rest_of_a_large_body_is_read_for_a_moment(announced):
+    """A connection that is closed with data unread is reset, and the sender would not see the refusal."""
+
+    async def never(scope, receive, send):
+        raise AssertionError
+
+    left, sent = [b"x" * 50] * 4, []
+
+    async def receive():
+        return {"type": "http.request", "body": left.pop(), "more_body": bool(left)}
+
+    async def send(message):
+        sent.append(message)
+
+    length = [(b"content-length", b"200")] if announced else []
+    scope = {"type": "http", "method": "POST", "path": "/api/predict", "headers": [(b"host", b"localhost"), *length]}
+    asyncio.run(Guard(never, Limits(json_bytes=60), NAMES)(scope, receive, send))
+    assert not left
+    assert sent[0]["status"] == 413
+    assert dict(sent[0]["headers"])[b"content-length"] == str(len(sent[1]["body"])).encode()
+
+
 def test_too_many_requests_at_once_are_refused_but_the_page_is_not():
     async def waits(scope, receive, send):
         await receive()

@@ -52,7 +52,7 @@ def test_a_worker_answers_about_all_of_it(runs):
 def test_numbers_that_are_none_have_a_reason(network, monkeypatch):
     found = network.predictor.predict(["CCO"])
     found.values[:] = float("nan")
-    monkeypatch.setattr(network.predictor, "predict", lambda smiles: found)
+    monkeypatch.setattr(network.predictor, "predict", lambda smiles, features=None: found)
     assert network.predict(["CCO"])[0]["reason"] == "The prediction of the network is not a finite number."
 
 

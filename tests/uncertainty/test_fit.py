@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from ckgconv import InputError, Predictor, recipe, train
+from ckgconv.cli.table_options import TableOptions, table_recipe
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import with_value
 from ckgconv.recipes.molecules import fitting, molecules
-from ckgconv.uncertainty import Uncertainty, fit
+from ckgconv.uncertainty import Uncertainty, fit, read_uncertainty, write_uncertainty
 from ckgconv.uncertainty.fit import split_outcomes
+from ckgconv.uncertainty.judge import judge
 
 SMALL = ["model.width=8", "model.blocks=1", "model.steps=3", "training.epochs=2", "training.warmup_epochs=0"]
 
@@ -94,3 +96,34 @@ def test_data_without_smiles_has_no_domain():
     found = fit([train(chosen, device="cpu")])
     assert found.applicability is None
     assert found.outputs == ("prediction",)
+
+
+def test_targets_of_several_kinds_have_intervals_and_calibrations(tmp_path):
+    path = tmp_path / "table.csv"
+    atoms = {"N": "1,a", "O": "1,b", "S": "0,b"}
+    rows = [f"{each},{len(each) - 30},{atoms.get(each.strip('C'), '0,c')}" for each in chains(400)]
+    path.write_text("\n".join(["smiles,y,amine,kind", *rows]) + "\n")
+    chosen = table_recipe(path, TableOptions(target=["y", "amine", "kind"]))
+    for setting in [*SMALL, "training.epochs=6"]:
+        chosen = with_value(chosen, setting)
+    run = train(fitting(chosen), device="cpu")
+    found = fit([run])
+    assert [each is not None for each in found.scores] == [True, False, False, False, False]
+    assert [each is not None for each in found.calibrations] == [False, True, True, True, True]
+    assert found.calibrations[2] == found.calibrations[3] == found.calibrations[4]
+    assert found.notes == ()
+    write_uncertainty(tmp_path, found)
+    found = read_uncertainty(tmp_path)
+    predictor = Predictor([run], found)
+    columns = predictor.predict(["CCO", "C1CC"]).columns()
+    bounds = [name for name in columns if name.endswith(("_lower", "_upper", "_calibrated"))]
+    assert bounds == ["y_lower", "y_upper", *(f"{name}_calibrated" for name in ("amine", "kind_a", "kind_b", "kind_c"))]
+    molecule = predictor.predict("CCO")
+    assert molecule.lower[0] < molecule.values[0] < molecule.upper[0]
+    assert sum(molecule.calibrated[2:]) == pytest.approx(1)
+    judged = judge([run], found)
+    assert list(judged.coverage) == ["y"]
+    assert judged.coverage["y"].rows == 40
+    assert list(judged.calibration) == ["amine", "kind"]
+    few = fit([replace(run, learner=replace(run.learner, data=run.learner.data.limited(10)))])
+    assert few.notes[0].startswith("amine: 10 validation rows")

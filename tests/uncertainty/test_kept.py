@@ -39,6 +39,9 @@ def test_what_is_written_is_read(tmp_path):
     assert read_uncertainty(tmp_path) == Uncertainty(2, ("a",))
 
 
+DOMAIN = {"threshold": 0.2, "bits": 2048, "radius": 2, "molecules_sha256": "no"}
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -47,15 +50,12 @@ def test_what_is_written_is_read(tmp_path):
         ({"outputs": ["a"]}, "it has scores of 2 outputs, not of 1"),
         ({"scores": [{"ascending": [2.0, 1.0], "floor": None}] * 2}, "scores[0].ascending is not ascending from 0"),
         ({"scores": [{"ascending": [math.nan], "floor": None}] * 2}, "ascending"),
-        ({"scores": [{"ascending": [1.0], "floor": -1.0}] * 2}, "scores[0].floor is -1.0, not a positive number"),
-        ({"calibrations": [{"slope": -1.0, "offset": 0.0}]}, "is none"),
-        ({"calibrations": 3}, "calibrations is not a list"),
-        ({"applicability": {"threshold": 2.0, "bits": 2048, "radius": 2}}, "not a similarity"),
-        ({"applicability": {"threshold": 0.2, "bits": 64, "radius": 2}}, "bits and radius (64, 2)"),
-        (
-            {"applicability": {"threshold": 0.2, "bits": 2048, "radius": 2, "molecules_sha256": "no"}},
-            "has another digest",
-        ),
+        ({"scores": [{"ascending": [1.0], "floor": -1.0}] * 2}, "scores[0].floor is -1, not more than 0"),
+        ({"calibrations": [{"slope": -1.0, "offset": 0.0}]}, "calibrations[0].slope is -1, not more than 0"),
+        ({"calibrations": 3}, "calibrations is 3, not a list"),
+        ({"applicability": DOMAIN | {"threshold": 2.0}}, "applicability.threshold is 2, not at most 1"),
+        ({"applicability": DOMAIN | {"bits": 64}}, "bits and radius (64, 2)"),
+        ({"applicability": DOMAIN}, "has another digest"),
     ],
 )
 def test_damaged_values_are_a_sentence(tmp_path, change, sentence):

@@ -1,6 +1,7 @@
 """`ckgconv explain RUN … MOLECULE`: what each atom and bond contributes to a prediction, as numbers and drawings."""
 
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,9 @@ from rich.table import Table as RichTable
 
 from ckgconv.checks import check_choice, require
 from ckgconv.cli import processes, terminal
-from ckgconv.data.tables import is_table, read_table
+from ckgconv.cli.feature_values import given_features
+from ckgconv.data.table_stream import stream_table
+from ckgconv.data.tables import is_table
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.trained import TRAINED
@@ -21,6 +24,7 @@ from ckgconv.explanation.kernels import draw_kernel, kernel_around
 from ckgconv.explanation.methods import METHODS
 from ckgconv.explanation.substructures import KINDS, Substructure
 from ckgconv.files import check_names_file, valid_json, write_output
+from ckgconv.uncertainty.asked_columns import asked_columns, handed
 
 SHOWN = 5  # substructures at either end
 
@@ -36,6 +40,9 @@ def explain_command(
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", help="Drawing of a molecule, .svg; folder of what is written of a table."),
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option(help="Value of an own column that the run reads, ph=7.4. Repeatable.")
     ] = None,
     smiles: Annotated[str | None, typer.Option(help="Table: column of the SMILES, by default as in training.")] = None,
     limit: Annotated[int | None, typer.Option(help="Table: explain only so many molecules, the first ones.")] = None,
@@ -56,6 +63,7 @@ def explain_command(
     explainer = Explainer([open_network(folder, device) for folder in all_members(folders)], target, method)  # type: ignore[arg-type]
     if is_table(what):
         require(kernel is None, "--kernel draws one molecule: give a SMILES in place of the table.")
+        require(not feature, "--feature belongs to one molecule: a table has columns, so leave it out.")
         _explain_table(explainer, Path(what), smiles, limit, (fragments, least), out, as_json)
         return
     require(
@@ -67,7 +75,7 @@ def explain_command(
         svg = draw_kernel(kernel_around(explainer, what, kernel, layer), channel)
         _write_drawing(place, svg, as_json)
         return
-    found = explainer(what)
+    found = explainer(what, given_features(explainer.columns, feature or []))
     if processes.is_first():
         _show(found, as_json)
         if place is not None:
@@ -83,11 +91,21 @@ def _explain_table(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    column = read_table(path).column(smiles or explainer.runs[0].recipe.data.smiles)[:limit]
+    require(path.exists(), f"{path} does not exist: check the path of the table to explain.")
+    recipe = explainer.runs[0].recipe.data
+    table = stream_table(path, recipe.most_atoms)
+    asked = asked_columns(table, smiles or recipe.smiles, recipe.features)
+    (chunk,) = islice(table.chunks(limit or table.total), 1)
+    rows = handed(chunk, asked)
+    column = rows.smiles
+    for sentence in () if as_json else asked.said:
+        terminal.console(stderr=True, soft_wrap=True).print(sentence)
     out = Path("explanations") if out is None else out
     with Progress(console=terminal.console(stderr=True), disable=as_json or not processes.is_first()) as progress:
         task = progress.add_task("explaining", total=len(column))
-        explained = explain_all(explainer, column, lambda count: progress.update(task, advance=count))
+        explained = explain_all(
+            explainer, column, lambda count: progress.update(task, advance=count), rows.features, rows.reasons
+        )
     if not processes.is_first():
         return
     kind, least = fragments
@@ -121,6 +139,7 @@ def _show(found: Explanation, as_json: bool) -> None:
     ]
     if found.descriptors:
         named.append(("descriptors", found.descriptors))
+    named += [(f"column {terminal.plain(name)}", value) for name, value in found.features.items()]
     for name, value in sorted(named, key=lambda each: -abs(each[1])):
         table.add_row(name, f"{value:+.4f}")
     console = terminal.console(soft_wrap=True)

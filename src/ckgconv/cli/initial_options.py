@@ -23,6 +23,12 @@ class InitialOptions:
         int | None, typer.Option("--freeze", help="Leave stems, kernels and this many blocks as they begin.")
     ] = None
 
+    @property
+    def given(self) -> list[str]:
+        """Paths of the values given."""
+        named = {"training.init": bool(self.init) or self.from_scratch, "training.freeze": self.freeze is not None}
+        return [path for path, is_given in named.items() if is_given]
+
     def applied(self, chosen: Recipe) -> Recipe:
         """The recipe with the values given; a folder is named by its whole path, as the data is."""
         require(not (self.from_scratch and self.init), "--init and --from-scratch were both given: choose one of them.")

@@ -17,6 +17,7 @@ from ckgconv.cli.predictions import predictor, write_columns
 from ckgconv.data import load
 from ckgconv.data.tables import is_table
 from ckgconv.engine.members import is_ensemble
+from ckgconv.engine.run_folder import check_output
 from ckgconv.engine.trained import TRAINED
 from ckgconv.files import check_names_file, write_output
 from ckgconv.recipe import DataRecipe
@@ -58,11 +59,13 @@ def predict_command(
     nearest training molecule.
     """
     check_names_file(out)
+    check_output(out)
     check_level(level)
     given = Path(data)
     is_run = (given / "recipe.json").exists() or is_ensemble(given)
     require(not is_run, f"{data} is a run, but the last argument is the data to predict: add a CSV or a data set.")
     if is_table(given):
+        require(given.exists(), f"{data} does not exist: check the path of the table to predict.")
         require(not (out.exists() and out.samefile(given)), f"{out} is the input: choose another file with -o.")
         opening = Opening(tuple(map(str, folders)), device, level, with_features)
         if not processes.is_first():

@@ -5,8 +5,7 @@ a temporary file and renamed at the end, so that a file under its name is comple
 """
 
 import csv
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ckgconv.cli import terminal
 from ckgconv.data.spreadsheet import as_text
-from ckgconv.data.table import is_missing
 from ckgconv.data.table_stream import Chunk, TableStream, stream_table
 from ckgconv.data.text_file import opened
 from ckgconv.engine.side_by_side import cores
 from ckgconv.files import write_output
+from ckgconv.uncertainty.asked_columns import Asked, asked_columns, handed
 from ckgconv.uncertainty.parallel import CHUNK, Opening, Rows, predict_chunks
 from ckgconv.uncertainty.predicted import Cells
 from ckgconv.uncertainty.predictor import Predictor
@@ -38,8 +37,10 @@ def predict_table(
         predictor.embedded([])  # refuses several runs before anything is read
     recipe = predictor.run.recipe.data
     table = stream_table(path, recipe.most_atoms)
-    places = [table.place(name) for name in (smiles or recipe.smiles, *recipe.features)]
-    console = terminal.console(stderr=True)
+    console = terminal.console(stderr=True, soft_wrap=True)
+    asked = asked_columns(table, smiles or recipe.smiles, recipe.features)
+    for sentence in () if quiet else asked.said:
+        console.print(sentence)
     columns = TextColumn("predicting"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     counts = {"rows": table.total, "predicted": 0, "invalid": 0}
     chosen = default_workers(predictor, table) if workers is None else workers
@@ -49,7 +50,7 @@ def predict_table(
         def write(part: Path) -> None:
             counts.update(predicted=0, invalid=0)
             with part.open("w", newline="", encoding="utf-8") as file:
-                for chunk, found in _predicted(opening, predictor, table, places, chosen):
+                for chunk, found in _predicted(opening, predictor, table, asked, chosen):
                     first = counts["predicted"] + counts["invalid"] == 0
                     _write_chunk(csv.writer(file), table, chunk, found, first)
                     invalid = sum(1 for reason in found["reason"] if reason)
@@ -70,30 +71,18 @@ def default_workers(predictor: Predictor, table: TableStream) -> int:
 
 
 def _predicted(
-    opening: Opening, predictor: Predictor, table: TableStream, places: Sequence[int], workers: int
+    opening: Opening, predictor: Predictor, table: TableStream, asked: Asked, workers: int
 ) -> Iterator[tuple[Chunk, Cells]]:
     """Chunks of rows with their predictions; only those that are under way are held."""
     under_way: list[Chunk] = []
 
-    def handed() -> Iterator[Rows]:
+    def rows() -> Iterator[Rows]:
         for chunk in table.chunks(CHUNK):
             under_way.append(chunk)
-            yield _handed(chunk, places)
+            yield handed(chunk, asked)
 
-    for found in predict_chunks(opening, predictor, handed(), workers):
+    for found in predict_chunks(opening, predictor, rows(), workers):
         yield under_way.pop(0), found
-
-
-def _handed(chunk: Chunk, places: Sequence[int]) -> Rows:
-    """The molecules of a chunk, with the numbers of the other places; what is no number is a reason."""
-    smiles, reasons, features = places[0], list(chunk.reasons), []
-    for number, row in enumerate(chunk.rows):
-        try:
-            features.append([math.nan if is_missing(row[place]) else float(row[place]) for place in places[1:]])
-        except ValueError:
-            features.append([math.nan] * (len(places) - 1))
-            reasons[number] = reasons[number] or "A column that the network reads beside the molecule is no number."
-    return Rows([row[smiles] for row in chunk.rows], reasons, features if len(places) > 1 else None)
 
 
 def _write_chunk(writer: Any, table: TableStream, chunk: Chunk, found: Cells, first: bool) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ckgconv.checks import require
 from ckgconv.cli import processes, terminal
 from ckgconv.engine.members import member_folders
 from ckgconv.engine.opened import open_run
@@ -30,6 +31,8 @@ def report_command(
     """
     place = run_folder(folder) / FILE if out is None else out
     check_names_file(place)
+    ends = place.suffix.lower() in (".html", ".htm")
+    require(ends or not place.is_file(), f"{place} is no .html, and would be replaced: choose another name with -o.")
     runs = [open_run(each, device, data=data_dir) for each in member_folders(folder)]
     if not processes.is_first():
         return

@@ -11,10 +11,12 @@ from ckgconv.cli.curve import draw_curve
 from ckgconv.cli.initial_options import FeatureOptions, InitialOptions
 from ckgconv.cli.option_groups import with_groups
 from ckgconv.cli.table_options import TableOptions
+from ckgconv.cli.task_options import TaskOptions
 from ckgconv.cli.train import resolve
 from ckgconv.cli.train_report import summary
 from ckgconv.cli.training_options import TrainingOptions
 from ckgconv.engine.lock import holder_of, locked
+from ckgconv.engine.run import check_seed
 from ckgconv.engine.setup import process_count
 from ckgconv.files import valid_json
 from ckgconv.recipes import with_value
@@ -38,6 +40,7 @@ def search_command(
     features: FeatureOptions,
     initial: InitialOptions,
     training: TrainingOptions,
+    task: TaskOptions,
     folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help=f"Of '{STATUS}': a search's.")] = None,
     trials: Annotated[int, typer.Option(help="Trials in all; those of earlier calls count.")] = 30,
     space: Annotated[Path | None, typer.Option(help="A JSON file of what to vary, in place of the default.")] = None,
@@ -61,12 +64,18 @@ def search_command(
         _show(open_search(folder), as_json)
         return
     require(folder is None, f"{folder} was given after {what}: name the folder of a search with --out.")
-    recipe = training.applied(initial.applied(resolve(what, table, features)))
+    check_seed(seed)
+    check_choice("precision", precision, ("32", "tf32", "bf16", "64"))
+    recipe = task.applied(training.applied(initial.applied(resolve(what, table, features))))
     for setting in settings or []:
         recipe = with_value(recipe, setting)
     recipe = recipe if initial.init else fitting(recipe)
-    search = SearchFolder(out or SEARCHES / recipe.name, recipe, read_space(space, recipe), seed, precision)
+    given = [*training.given, *initial.given, *task.given, *(each.partition("=")[0].strip() for each in settings or [])]
+    chosen_space = read_space(space, recipe, given)
+    search = SearchFolder(out or SEARCHES / recipe.name, recipe, chosen_space, seed, precision)
     console = terminal.console(soft_wrap=True, stderr=as_json)
+    for sentence in (*table.said(recipe), f"varied: {', '.join(chosen_space.entries)}"):
+        console.print(sentence, highlight=False)
     with locked(search.path):
         chosen = SearchSettings(trials, at_once, TrialSettings(device, data_dir))
         run = run_search(search, chosen, lambda line: console.print(line, highlight=False))

@@ -4,7 +4,7 @@ Names are those of chemprop 2 where it has one, beside ours. The kind of a targe
 
     labels     all 0 or 1, or true or false
     values     other numbers
-    classes    texts; whole numbers only with --task-type multiclass
+    classes    texts that recur; whole numbers only with --task-type multiclass
 
 Legend: T targets.
 """
@@ -18,12 +18,13 @@ from typing import Annotated
 import typer
 
 from ckgconv.checks import InputError, require
+from ckgconv.data.decimals import looks_like_a_number
 from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.data.splits import check_sizes
-from ckgconv.data.table import Table, is_missing
+from ckgconv.data.table import Table, is_missing, named_column, printable
 from ckgconv.data.table_split import split_word
-from ckgconv.data.table_targets import class_names, is_truth
-from ckgconv.data.tables import read_table, stem
+from ckgconv.data.table_targets import TRUTH, class_names, is_truth
+from ckgconv.data.tables import is_table, read_table, stem
 from ckgconv.recipe import DataRecipe, Recipe, TrainingRecipe
 from ckgconv.recipe.limits import usable_name
 from ckgconv.recipes.molecules import molecules
@@ -54,6 +55,9 @@ KINDS: dict[TaskType, Targets] = {
 }
 # Loss of a column among others, by its kind.
 COLUMN_LOSSES: dict[Targets, str] = {"values": "huber", "labels": "binary", "classes": "cross_entropy"}
+
+# So many different texts may be classes in a table of any size; more have to recur.
+FEW_CLASSES = 20
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,12 @@ class TableOptions:
                 name = "--" + field.name.replace("_", "-")
                 raise InputError(f"{name} belongs to a table such as a CSV, not to {what!r}: leave it out.")
 
+    def said(self, chosen: Recipe) -> list[str]:
+        """Sentences about what was read in another way than it was named."""
+        found = chosen.data.smiles
+        other = found != self.smiles and is_table(chosen.data.name)
+        return [f"The SMILES are those of column {found!r}."] if other else []
+
     def data(self, path: Path, classes: tuple[tuple[str, ...], ...]) -> DataRecipe:
         """The data of a run on a table."""
         split: str = "random" if self.split is None else self.split.value
@@ -138,6 +148,7 @@ def table_recipe(path: Path, options: TableOptions) -> Recipe:
     """A recipe for a table, by the kinds of its targets."""
     require(path.exists(), f"{path} does not exist: check the path of the table.")
     table, targets = read_table(path), options.targets
+    options = replace(options, smiles=named_column(table.columns, options.smiles, path))
     others = [name for name in table.columns if name != options.smiles]
     require(bool(targets), f"No target was named: give --target with one of {', '.join(others)}.")
     named = (options.splits_column, options.group_column, options.weight_column)
@@ -145,6 +156,7 @@ def table_recipe(path: Path, options: TableOptions) -> Recipe:
         if name not in table.columns:
             raise InputError(f"{path} has no column {name!r}: {nearest(name, list(table.columns))}")
     require(len(set(targets)) == len(targets), "The same target was given twice: give each once.")
+    require(options.smiles not in targets, f"--target names {options.smiles!r}, the SMILES themselves: leave it out.")
     kinds = [_kind(table, name, forced) for name, forced in zip(targets, _forced(options), strict=True)]
     names = tuple(
         class_names(table, name) if kind == "classes" else () for name, kind in zip(targets, kinds, strict=True)
@@ -193,11 +205,18 @@ def _kind(table: Table, name: str, forced: TaskType | None) -> Targets:
     """The kind of a target; a cell that does not fit is named by its line."""
     if forced is TaskType.multiclass:
         return "classes"
-    cells = [cell for cell in table.column(name) if not is_missing(cell)]
-    truth = is_truth([cell.strip().lower() for cell in cells])
-    if forced is None and cells and not truth and not any(map(_is_number, cells)):
+    cells = [cell.strip() for cell in table.column(name) if not is_missing(cell)]
+    truth = is_truth([cell.lower() for cell in cells])
+    if forced is None and cells and not truth and not any(map(looks_like_a_number, cells)):
+        check_texts(table, name, cells)
         return "classes"
-    values = {0.0, 1.0} if truth else {value for value in table.numbers(name) if value == value}
+    known = [TRUTH[cell.lower()] for cell in cells] if truth else table.numbers(name)
+    values = {value for value in known if value == value}
+    require(
+        len(values) != 1,
+        f"Every known value of target {name!r} in {table.path} is {min(values, default=0.0):g}, so that there is "
+        f"nothing to learn: choose another column.",
+    )
     labels = bool(values) and values <= {0.0, 1.0}
     if forced is TaskType.classification:
         require(
@@ -209,9 +228,11 @@ def _kind(table: Table, name: str, forced: TaskType | None) -> Targets:
     return "labels" if labels and forced is None else "values"
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def check_texts(table: Table, name: str, cells: Sequence[str]) -> None:
+    """Refuse texts [M] that nearly all differ: numbers with units, dates or notes, not classes."""
+    different = len(set(cells))
+    require(
+        different <= FEW_CLASSES or 2 * different <= len(cells),
+        f"Column '{printable(name)}' of {table.path} has {different:,} different texts in {len(cells):,} rows, such as "
+        f"'{printable(cells[0])}': give numbers, or --task-type multiclass where the texts are classes.",
+    )

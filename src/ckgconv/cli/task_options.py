@@ -1,4 +1,4 @@
-"""Options of `ckgconv train` that choose loss and metrics, by the names that people use, for any recipe."""
+"""Options of training and search that choose loss and metrics, by the names that people use, for any recipe."""
 
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -34,6 +34,18 @@ class TaskOptions:
     class_balance: Annotated[
         bool, typer.Option("--class-balance", help="Weigh classes by the inverse of their frequency.")
     ] = False
+
+    @property
+    def given(self) -> list[str]:
+        """Paths of the values given."""
+        named = {
+            "training.loss": self.loss_function is not None,
+            "training.mixed": self.loss_function is not None,
+            "training.metric": bool(self.metrics),
+            "training.metrics": bool(self.metrics),
+            "training.class_balance": self.class_balance,
+        }
+        return [path for path, is_given in named.items() if is_given]
 
     def applied(self, chosen: Recipe) -> Recipe:
         """The recipe with the values given."""

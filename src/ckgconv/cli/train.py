@@ -76,7 +76,8 @@ def train_command(
     if initial.init is None:
         chosen = fitting(chosen)
     if is_table(what) and not as_json and processes.is_first():
-        terminal.console(soft_wrap=True).print(in_words(chosen))
+        for sentence in (*table.said(chosen), in_words(chosen)):
+            terminal.console(soft_wrap=True).print(sentence)
     # The folder of a recipe.json may be that of a run, whose record then gives the defaults of seed and precision.
     own = Path(what).parent if Path(what).suffix == ".json" else None
     record = saved_record(own) if own is not None and (resume or holds_record(own)) else None

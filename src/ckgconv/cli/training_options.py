@@ -26,17 +26,22 @@ class TrainingOptions:
 
     data_seed: Annotated[int | None, typer.Option("--data-seed", help="data.split_seed, of splits and folds")] = None
 
+    @property
+    def given(self) -> dict[str, int | float]:
+        """The values given, by their paths."""
+        paths = {
+            "training.epochs": self.epochs,
+            "training.batch_size": self.batch_size,
+            "training.learning_rate": self.learning_rate,
+            "training.min_learning_rate": self.final_learning_rate,
+            "training.warmup_epochs": self.warmup_epochs,
+            "training.patience": self.patience,
+            "data.split_seed": self.data_seed,
+        }
+        return {path: value for path, value in paths.items() if value is not None}
+
     def applied(self, chosen: Recipe) -> Recipe:
         """The recipe with the values given."""
-        paths = {
-            "epochs": self.epochs,
-            "batch_size": self.batch_size,
-            "learning_rate": self.learning_rate,
-            "min_learning_rate": self.final_learning_rate,
-            "warmup_epochs": self.warmup_epochs,
-            "patience": self.patience,
-        }
-        for name, value in paths.items():
-            if value is not None:
-                chosen = with_value(chosen, f"training.{name}={value}")
-        return chosen if self.data_seed is None else with_value(chosen, f"data.split_seed={self.data_seed}")
+        for path, value in self.given.items():
+            chosen = with_value(chosen, f"{path}={value}")
+        return chosen

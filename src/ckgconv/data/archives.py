@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from ckgconv.checks import InputError, require
-from ckgconv.files import read_text, write_text
+from ckgconv.files import parse_json, read_text, write_text
 
 SECONDS = 60  # without a byte from the server
 BLOCK = 2**20
@@ -100,9 +100,9 @@ def _known(seen: Path) -> dict[str, str]:
         return {}
     remedy = "remove it."
     try:
-        known = json.loads(read_text(seen, remedy))
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{seen} is damaged ({type(error).__name__}): {remedy}") from error
+        known = parse_json(read_text(seen, remedy))
+    except InputError as error:
+        raise InputError(f"{seen} is damaged ({error}): {remedy}") from error
     require(isinstance(known, dict), f"{seen} is not a table of digests: {remedy}")
     return {str(name): str(value) for name, value in known.items()}
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import torch
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, check_instance, require
 from ckgconv.data import sbm
 from ckgconv.data.folds import check_folds, folded
 from ckgconv.data.molecule_table import load_table
@@ -84,6 +84,7 @@ def data_folder(given: Path | None) -> Path:
 
 def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
     """The data set of a recipe: a named one, a table, a packed file or a folder of packed files."""
+    check_instance("recipe", recipe, DataRecipe, "a DataRecipe, such as DataRecipe('zinc')")
     check_folds(recipe)
     if reads_table(recipe):
         return load_table(recipe)

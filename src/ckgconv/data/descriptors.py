@@ -8,14 +8,17 @@ Legend: M molecules, C descriptors.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckgconv.checks import InputError, require
-from ckgconv.data.molecules import rdkit_chem
+from ckgconv.data.molecules import parsed
 
 # Larger values say more about how RDKit counts than about a molecule, and would decide the mean of a column.
 LARGEST = 1e6
@@ -45,30 +48,62 @@ fr_sulfonamd fr_sulfone fr_term_acetylene fr_tetrazole fr_thiazole fr_thiocyan f
 DESCRIPTORS: tuple[str, ...] = tuple(NAMES.split())
 
 
+# Raised by RDKit where a molecule has no such value.
+UNDEFINED = (ValueError, ArithmeticError, RuntimeError)
+# Descriptors that are bins of one histogram, by their stem, and RDKit's function that counts all of them.
+HISTOGRAMS = {
+    "PEOE_VSA": ("rdkit.Chem.MolSurf", "PEOE_VSA_"),
+    "SMR_VSA": ("rdkit.Chem.MolSurf", "SMR_VSA_"),
+    "SlogP_VSA": ("rdkit.Chem.MolSurf", "SlogP_VSA_"),
+    "EState_VSA": ("rdkit.Chem.EState.EState_VSA", "EState_VSA_"),
+    "VSA_EState": ("rdkit.Chem.EState.EState_VSA", "VSA_EState_"),
+}
+ESTATE = ("MaxEStateIndex", "MinEStateIndex", "MaxAbsEStateIndex", "MinAbsEStateIndex")
+
+
+@dataclass(frozen=True)
+class Together:
+    """Descriptors that RDKit computes at once."""
+
+    places: NDArray[np.int64]  # among DESCRIPTORS
+    values: Callable[[Any], Sequence[float]]
+
+
 def descriptors(smiles: Sequence[str], tick: Callable[[int], None] = lambda count: None) -> NDArray[np.float32]:
     """[M, C] of valid SMILES; `tick` is called with 1 after each."""
     found = np.full((len(smiles), len(DESCRIPTORS)), np.nan, dtype=np.float32)
-    chem, functions = rdkit_chem(), _functions()
     for row, each in enumerate(smiles):
-        molecule = chem.MolFromSmiles(each)
+        molecule = parsed(each)
         if molecule is None:
             raise InputError(f"{each[:80]!r} is not a valid SMILES: descriptors need one.")
-        found[row] = [_value(function, molecule) for function in functions]
+        found[row] = of_molecule(molecule)
         tick(1)
+    return found
+
+
+def of_molecule(molecule: Any) -> NDArray[np.float64]:
+    """[C] of an rdkit molecule."""
+    together, places, alone = _functions()
+    found = np.full(len(DESCRIPTORS), np.nan)
+    for each in together:
+        with suppress(*UNDEFINED):
+            found[each.places] = each.values(molecule)
+    found[places] = [_value(function, molecule) for function in alone]
+    found[~(np.abs(found) <= LARGEST)] = np.nan
     return found
 
 
 def _value(function: Callable[[Any], float], molecule: Any) -> float:
     """A descriptor of a molecule; NaN where it has none."""
     try:
-        value = float(function(molecule))
-    except (ValueError, ZeroDivisionError, ArithmeticError, RuntimeError):
+        return float(function(molecule))
+    except UNDEFINED:
         return np.nan
-    return value if abs(value) <= LARGEST else np.nan
 
 
 @cache
-def _functions() -> tuple[Callable[[Any], float], ...]:
+def _functions() -> tuple[list[Together], list[int], list[Callable[[Any], float]]]:
+    """What is computed together; and the places and functions of the others."""
     from rdkit.Chem import Descriptors
 
     known = dict(Descriptors.descList)
@@ -77,4 +112,35 @@ def _functions() -> tuple[Callable[[Any], float], ...]:
         not missing,
         f"The installed RDKit has no descriptor {', '.join(missing[:3])}: install the version of constraints.txt.",
     )
-    return tuple(known[name] for name in DESCRIPTORS)
+    # The indices come first: their histograms read what was computed for them.
+    together = [Together(_places(ESTATE), _estate), *map(_histogram, HISTOGRAMS)]
+    shared = {place for each in together for place in each.places.tolist()}
+    places = [place for place in range(len(DESCRIPTORS)) if place not in shared]
+    return together, places, [known[DESCRIPTORS[place]] for place in places]
+
+
+def _places(names: Sequence[str]) -> NDArray[np.int64]:
+    return np.array([DESCRIPTORS.index(name) for name in names])
+
+
+def _estate(molecule: Any) -> tuple[float, float, float, float]:
+    """Of `ESTATE`, from one computation of the electrotopological indices, which RDKit keeps with the molecule."""
+    from rdkit.Chem.EState.EState import EStateIndices
+
+    values = EStateIndices(molecule)
+    sizes = np.abs(values)
+    return values.max(), values.min(), sizes.max(), sizes.min()
+
+
+def _histogram(stem: str) -> Together:
+    """All bins that are among the descriptors."""
+    module, name = HISTOGRAMS[stem]
+    function = getattr(import_module(module), name)
+    bins = [int(each.removeprefix(stem)) for each in DESCRIPTORS if each.startswith(stem)]
+    chosen = [number - 1 for number in bins]
+
+    def values(molecule: Any) -> Sequence[float]:
+        counted = function(molecule, force=False)
+        return [counted[number] for number in chosen]
+
+    return Together(_places([f"{stem}{number}" for number in bins]), values)

@@ -109,9 +109,9 @@ def _weights(table: Table, recipe: DataRecipe, rows: Sequence[int]) -> Tensor | 
     if not recipe.weight_column:
         return None
     cells, shown = table.column(recipe.weight_column), printable(recipe.weight_column)
-    weights = []
+    weights, commas = [], table.has_decimal_commas(recipe.weight_column)
     for row in rows:
-        value = table.number(cells[row], recipe.weight_column, table.lines[row])
+        value = table.number(cells[row], recipe.weight_column, table.lines[row], commas)
         require(
             value >= 0,
             f"{table.place} {table.lines[row]} of {table.path} has '{printable(cells[row])}' in the column of weights "

@@ -11,20 +11,24 @@ Legend: n atoms, b bonds; every bond is two directed edges, one after the other.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, check_instance, cut
 
 Featuriser = Literal["molecule", "zinc"]
 
 # All pairs of a molecule are computed. A larger one is left out of a file, which says so (`data.most_atoms`).
 MOST_ATOMS = 1000
 LETTERS_PER_ATOM = 20
+# Molecules that are kept parsed: those of a chunk.
+MOST_PARSED = 1024
 LETTERS_SHOWN = 80
+# What is copied from a page brings marks along that no one sees.
+INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 HYDROGEN = 1
 ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 BOND_SIZES = (5, 6, 2)
@@ -82,31 +86,54 @@ def read_smiles(smiles: str, featuriser: Featuriser, most_atoms: int = MOST_ATOM
 
     Raises InputError where the string is invalid, an atom or bond is unknown, or there are more than `most_atoms`.
     """
+    smiles = plain_smiles(smiles)
     return replace(molecule_graph(parse_smiles(smiles, most_atoms), featuriser), smiles=smiles)
+
+
+def plain_smiles(smiles: str) -> str:
+    """A SMILES, and a name that may follow it, without marks that no one sees."""
+    check_instance("The SMILES", smiles, str, "a text")
+    smiles = smiles.strip().strip(INVISIBLE).strip()
+    # rdkit leaves out other letters at the ends of a SMILES, and would read another molecule.
+    if not "".join(smiles.split(maxsplit=1)[:1]).isascii():
+        raise InputError(f"{cut(smiles)!r} is not a valid SMILES: it has letters that are not ASCII.")
+    return smiles.encode("utf-8", "replace").decode()
 
 
 def parse_smiles(smiles: str, most_atoms: int = MOST_ATOMS) -> Any:
     """The rdkit molecule of a SMILES string; raises InputError where it is invalid or larger than `most_atoms`."""
     chem = rdkit_chem()
+    smiles = plain_smiles(smiles)
     shown = smiles if len(smiles) <= LETTERS_SHOWN else smiles[: LETTERS_SHOWN - 1] + "…"
     if len(smiles) > LETTERS_PER_ATOM * most_atoms:
         raise InputError(f"{shown!r} has {len(smiles):,} letters, too many for the {most_atoms:,} atoms allowed.")
     if len(smiles) > most_atoms:  # counted before rdkit looks for rings and stereo, which takes long
         _check_atoms(chem.MolFromSmiles(smiles, sanitize=False), shown, most_atoms)
-    molecule = chem.MolFromSmiles(smiles) if smiles.strip() else None
+    molecule = parsed(smiles) if smiles else None
     if molecule is None:
-        raise InputError(f"{shown!r} is not a valid SMILES." if smiles.strip() else "The SMILES is empty.")
+        raise InputError(f"{shown!r} is not a valid SMILES." if smiles else "The SMILES is empty.")
     if molecule.GetNumAtoms() == 0:
         raise InputError(f"{shown!r} has no atom.")
     _check_atoms(molecule, shown, most_atoms)
     return molecule
 
 
+@lru_cache(MOST_PARSED)
+def parsed(smiles: str) -> Any:
+    """The rdkit molecule of a SMILES string, None where it is invalid; shared, so that no one may change it.
+
+    Graph, descriptors and fingerprint of a molecule are computed one after the other for a chunk of molecules, and each
+    of them would parse its SMILES otherwise.
+    """
+    return rdkit_chem().MolFromSmiles(smiles)
+
+
 def molecule_graph(molecule: Any, featuriser: Featuriser) -> Molecule:
-    """The graph of an rdkit molecule, whose aromatic bonds "zinc" replaces in place."""
+    """The graph of an rdkit molecule."""
     count = molecule.GetNumAtoms()
     atom, bond = FEATURISERS[featuriser]
     if featuriser == "zinc":
+        molecule = rdkit_chem().Mol(molecule)
         rdkit_chem().Kekulize(molecule)
     # By number: rdkit's own iterators take ten times as long.
     atoms = np.array([atom(molecule.GetAtomWithIdx(index)) for index in range(count)], dtype=np.uint8)

@@ -3,14 +3,14 @@
 Legend: M molecules, T targets, C features.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, check_instance, require
 from ckgconv.data.descriptors import descriptors
 from ckgconv.data.molecules import MOST_ATOMS, Featuriser, Molecule, read_smiles
 from ckgconv.data.packed import PackedDataset, from_arrays
@@ -23,6 +23,7 @@ def read_molecules(
     """The graph of each SMILES, and a reason; the graph is None where the SMILES is invalid or too large, else the
     reason is "".
     """
+    check_instance("The list of SMILES", smiles, Iterable, "a list of texts")
     molecules: list[Molecule | None] = []
     reasons = []
     for each in smiles:

@@ -44,6 +44,10 @@ def read_parquet(path: Path) -> Table:
         raise InputError(
             f"{path} cannot be read as parquet ({kind}): write it again with pyarrow or pandas."
         ) from error
+    require(
+        all(len(column) == rows for column in columns.values()),
+        f"{path} announces {rows:,} rows and holds others: write it again with pyarrow or pandas.",
+    )
     cells = tuple(zip(*columns.values(), strict=True))
     return Table(path, tuple(columns), cells, tuple(range(1, len(cells) + 1)), "Row")
 

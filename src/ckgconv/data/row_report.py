@@ -24,6 +24,7 @@ from torch import Tensor
 from ckgconv.data.molecule_table import LoadedTable
 from ckgconv.data.molecules import parse_smiles, rdkit_chem
 from ckgconv.data.splits import SPLITS
+from ckgconv.data.table import Table, printable
 from ckgconv.files import valid_json, write_text, write_whole
 from ckgconv.recipe import DataRecipe
 
@@ -54,6 +55,8 @@ class RowReport:
 
     path: str
     rows: tuple[Row, ...]
+    commas: tuple[str, ...] = ()  # columns that were read with decimal commas
+    constant: tuple[str, ...] = ()  # targets of numbers with one known value in the training split
 
     @property
     def counts(self) -> dict[str, int]:
@@ -86,13 +89,21 @@ class RowReport:
                 f"{counts['leak']} rows of {self.path} have a molecule that is in several splits, so that what is "
                 f"validated or tested is known from training: use --split random_with_repeated_smiles."
             )
+        for name in self.constant:
+            found.append(
+                f"Target '{printable(name)}' has one value in all training rows that know it, so that it is not "
+                f"learned: use another split, or leave it out."
+            )
         return found
 
     def notes(self) -> list[str]:
         """Sentences about what the molecules have."""
         counts = self.counts
         parts = [f"{words}: {counts[flag]:,}" for flag, words in WORDS.items() if counts[flag]]
-        return [f"Rows with {', '.join(parts)}; molecules are used as they are."] if parts else []
+        found = [
+            f"Column '{printable(name)}' of {self.path} has decimal commas: 1,5 is read as 1.5." for name in self.commas
+        ]
+        return found + ([f"Rows with {', '.join(parts)}; molecules are used as they are."] if parts else [])
 
     def write(self, folder: Path) -> None:
         """rows.csv and rows.json."""
@@ -111,7 +122,8 @@ def row_report(loaded: LoadedTable, recipe: DataRecipe) -> RowReport:
     """The report of a table that was loaded by a recipe."""
     splits = _splits(loaded)
     texts = loaded.table.column(recipe.smiles)
-    molecules = {row: parse_smiles(texts[row], recipe.most_atoms) for row in sorted(splits)}
+    # Copies: looking for stereochemistry marks atoms.
+    molecules = {row: rdkit_chem().Mol(parse_smiles(texts[row], recipe.most_atoms)) for row in sorted(splits)}
     by_molecule: dict[str, list[int]] = defaultdict(list)
     for row, molecule in molecules.items():
         by_molecule[str(rdkit_chem().MolToSmiles(molecule))].append(row)
@@ -127,7 +139,27 @@ def row_report(loaded: LoadedTable, recipe: DataRecipe) -> RowReport:
         flags += _of_molecule(molecules[row])
         again = None if first[row] == row else loaded.table.lines[first[row]]
         found.append(Row(line, splits[row], tuple(flag for flag in FLAGS if flag in flags), again, reason))
-    return RowReport(str(loaded.table.path), tuple(found))
+    return RowReport(str(loaded.table.path), tuple(found), _commas(loaded.table, recipe), _constant(loaded, recipe))
+
+
+def _number_targets(recipe: DataRecipe) -> list[tuple[str, int]]:
+    """Targets that are no classes, each with its place among the columns of y."""
+    classes = recipe.classes or ((),) * len(recipe.targets)
+    widths = [max(1, len(names)) for names in classes]
+    starts = [sum(widths[:place]) for place in range(len(widths))]
+    pairs = zip(recipe.targets, classes, starts, strict=True)
+    return [(name, start) for name, names, start in pairs if not names]
+
+
+def _commas(table: Table, recipe: DataRecipe) -> tuple[str, ...]:
+    columns = [*(name for name, _ in _number_targets(recipe)), *recipe.features, recipe.weight_column]
+    return tuple(name for name in columns if name and table.has_decimal_commas(name))
+
+
+def _constant(loaded: LoadedTable, recipe: DataRecipe) -> tuple[str, ...]:
+    y = loaded.y[[loaded.rows[graph] for graph in loaded.dataset.train.tolist()]]
+    columns = [(name, y[:, place]) for name, place in _number_targets(recipe)]
+    return tuple(name for name, column in columns if len(column[column.isfinite()].unique()) == 1)
 
 
 def _splits(loaded: LoadedTable) -> dict[int, str]:

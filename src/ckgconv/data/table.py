@@ -4,10 +4,12 @@ Numbers are read where a column is asked for as numbers, so that columns nobody 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ckgconv.checks import InputError, require
+from ckgconv.data.decimals import has_decimal_commas, parsed
 from ckgconv.data.door import LARGEST
 
 MISSING = {"", "nan", "na", "n/a", "null", "none"}
@@ -40,21 +42,36 @@ class Table:
 
     def numbers(self, name: str) -> list[float]:
         """A column as floats; NaN where a cell is empty or says that the value is missing."""
+        commas = self.has_decimal_commas(name)
         cells = zip(self.lines, self.column(name), strict=True)
-        return [self.number(text, name, line) for line, text in cells]
+        return [self.number(text, name, line, commas) for line, text in cells]
 
-    def number(self, text: str, column: str, line: int) -> float:
-        """The number in a cell; NaN where it is missing."""
+    def has_decimal_commas(self, name: str) -> bool:
+        """Whether the numbers of a column are written as 1,5; refused where that cannot be told."""
+        return has_decimal_commas(self.column(name), f"Column '{printable(name)}' of {self.path}")
+
+    def number(self, text: str, column: str, line: int, commas: bool = False) -> float:
+        """The number in a cell of a column, which `has_decimal_commas` or not; NaN where it is missing."""
         if is_missing(text):
             return math.nan
         where = f"{self.place} {line} of {self.path} has '{printable(text)}' in column '{printable(column)}'"
         try:
-            value = float(text)
+            value = parsed(text, commas)
         except ValueError as error:
-            comma = " with a decimal point" if "," in text else ""
+            comma = " with a decimal point" if "," in text and not commas else ""
             raise InputError(f"{where}: give a number{comma}, or leave the cell empty.") from error
         require(abs(value) <= LARGEST, f"{where}: give a finite number, at most {LARGEST:g} in size.")
         return value
+
+
+def named_column(columns: Sequence[str], name: str, path: Path) -> str:
+    """The column of a name, or the only one that has it in other letters of upper or lower case; or the name itself."""
+    if name in columns:
+        return name
+    found = [each for each in columns if each.strip().casefold() == name.strip().casefold()]
+    shown = ", ".join(map(printable, found))
+    require(len(found) < 2, f"{path} has no column '{printable(name)}', but {shown}: name one of them with --smiles.")
+    return found[0] if found else name
 
 
 def is_missing(text: str) -> bool:

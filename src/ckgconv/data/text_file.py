@@ -17,6 +17,8 @@ from ckgconv.checks import InputError, require
 MOST_BYTES = 2**30
 # The header of a table of 100,000 columns has about a million letters.
 MOST_LETTERS = 2**26
+# Byte order marks of what spreadsheets save as "Unicode text".
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Counted(io.RawIOBase):
@@ -46,12 +48,14 @@ def opened(path: Path, what: str, errors: str = "strict") -> Iterator[IO[str]]:
 
     `what` it should be: "a CSV"; `errors` as `open` takes it: what happens to bytes that are no UTF-8.
     """
-    require(not path.exists() or path.is_file(), f"{path} is a folder or a device: give {what}.")
+    require(path.exists(), f"{path} does not exist: give {what}.")
+    require(path.is_file(), f"{path} is a folder or a device: give {what}.")
     try:
         with (
             _binary(path) as binary,
             io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="") as text,
         ):
+            require(binary.peek(2)[:2] not in UTF16, f"{path} is text in UTF-16: save it as {what} in UTF-8.")
             yield text
     except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         if isinstance(error, InputError):
@@ -71,12 +75,12 @@ def lines_of(text: IO[str], path: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _binary(path: Path) -> Iterator[IO[bytes]]:
+def _binary(path: Path) -> Iterator[io.BufferedReader]:
     with path.open("rb") as file:
         size = path.stat().st_size
         require(size <= MOST_BYTES, f"{path} has {size:,} bytes: give at most {MOST_BYTES:,}, in several files.")
         if path.suffix.lower() == ".gz":
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield io.BufferedReader(Counted(unpacked, path), 2**16)  # type: ignore[type-var, arg-type]
+                yield io.BufferedReader(Counted(unpacked, path), 2**16)  # type: ignore[arg-type]
         else:
             yield file

@@ -7,26 +7,40 @@
 Legend: M rows, T outputs.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import with_config
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ckgconv.checks import InputError, require
-from ckgconv.engine.json_object import JsonObject
+from ckgconv.checks import InputError, check_path, require, shown
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.predict import predict_smiles, read_for
 from ckgconv.engine.run import Run
 from ckgconv.estimators.fitting import Targets, fitted_run, tell_invalid
 from ckgconv.estimators.inputs import feature_name, smiles_of, weights_of
 from ckgconv.estimators.kept import run_bytes, run_of_bytes, write_run
-from ckgconv.files import parse_json, read_text, valid_json, write_text
+from ckgconv.files import read_text, valid_json, write_text
+from ckgconv.recipe.format import FORMAT, MOST_SETTINGS, group_of
+from ckgconv.recipe.values import KEPT, read
 
 FILE = "estimator.json"
+
+
+@with_config(KEPT)
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """estimator.json."""
+
+    estimator: str  # the name of its class
+    parameters: dict[str, Any]
+    outputs: int
+    flat: bool
+    feature_names: tuple[str, ...]
 
 
 class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
@@ -50,6 +64,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         device: "auto", "cpu" or "cuda"; precision: "32", "tf32", "bf16" or "64".
     """
 
+    _kept: ClassVar[type[Kept]] = Kept
     run_: Run
     n_features_in_: int
     n_outputs_: int
@@ -103,7 +118,8 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
     def save(self, folder: Path | str) -> None:
         """Write a run folder, which `ckgconv predict` reads too, with the parameters in estimator.json."""
         check_is_fitted(self)
-        values = {"estimator": type(self).__name__, "parameters": self.get_params(deep=False), **self._learned()}
+        parameters = self.get_params(deep=False)
+        values = {"format": FORMAT, "estimator": type(self).__name__, "parameters": parameters, **self._learned()}
         try:
             text = valid_json(values, indent=1)
         except TypeError as error:
@@ -114,16 +130,16 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def load(cls, folder: Path | str, device: str = "auto") -> Self:
         """The estimator that `save` wrote."""
+        check_path("folder", folder)
         file = Path(folder) / FILE
-        text = read_text(file, f"give the folder that {cls.__name__}.save wrote.")
+        text = read_text(file, f"give the folder that {cls.__name__}.save wrote.", MOST_SETTINGS)
         try:
-            values = JsonObject(parse_json(text))
-            kind, parameters = values.get("estimator", str), values.part("parameters").values
-            require(kind == cls.__name__, f"it is one of a {kind}")
-            unknown = set(parameters) - set(cls._get_param_names())
-            require(not unknown, f"it has an unknown parameter {min(unknown, default='')!r}")
-            found = cls(**parameters)
-            found._restore(values)
+            kept = read(group_of(text), cls._kept)
+            require(kept.estimator == cls.__name__, f"it is one of a {shown(kept.estimator)[1:-1]}")
+            unknown = set(kept.parameters) - set(cls._get_param_names())
+            require(not unknown, f"it has an unknown parameter {shown(min(unknown, default=''))}")
+            found = cls(**kept.parameters)
+            found._restore(kept)
         except InputError as error:
             raise InputError(
                 f"{file} cannot be used ({str(error).rstrip('.')}): give what {cls.__name__}.save wrote."
@@ -137,14 +153,11 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         name = list(getattr(self, "feature_names_in_", []))
         return {"outputs": self.n_outputs_, "flat": self._flat, "feature_names": name}
 
-    def _restore(self, values: JsonObject) -> None:
+    def _restore(self, kept: Kept) -> None:
         """Set what `_learned` returned."""
-        self.n_outputs_, self._flat = values.get("outputs", int), values.get("flat", bool)
-        self.n_features_in_ = 1
-        names = values.values.get("feature_names")
-        require(isinstance(names, list) and all(isinstance(each, str) for each in names), "feature_names is no list")
-        if names:
-            self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_outputs_, self._flat, self.n_features_in_ = kept.outputs, kept.flat, 1
+        if kept.feature_names:
+            self.feature_names_in_ = np.array(kept.feature_names, dtype=object)
 
     def _check_restored(self) -> None:
         outputs = self.run_.model.outputs

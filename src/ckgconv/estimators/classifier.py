@@ -7,22 +7,31 @@ Legend: M rows, K classes, T labels.
 """
 
 import math
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from pydantic import FailFast, Field
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from ckgconv.checks import InputError, require
-from ckgconv.engine.json_object import JsonObject
-from ckgconv.estimators.base import MoleculeEstimator
+from ckgconv.estimators.base import Kept, MoleculeEstimator
 from ckgconv.estimators.fitting import Targets
 from ckgconv.estimators.inputs import smiles_of, target_names, targets_of, values_of
 
 # Classes that JSON has: of numpy's kinds, whole numbers, floats, truth values and text.
 KINDS = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_, "U": np.str_, "O": np.object_}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptClasses(Kept):
+    """estimator.json, with the classes."""
+
+    classes: Annotated[tuple[int | float | bool | str, ...], Field(min_length=2), FailFast()]
+    classes_kind: Literal["i", "u", "f", "b", "U", "O"]
 
 
 class CKGCNClassifier(ClassifierMixin, MoleculeEstimator):  # type: ignore[misc]
@@ -34,6 +43,7 @@ class CKGCNClassifier(ClassifierMixin, MoleculeEstimator):  # type: ignore[misc]
         (1, 2)
     """
 
+    _kept = KeptClasses
     classes_: NDArray[Any]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -106,13 +116,11 @@ class CKGCNClassifier(ClassifierMixin, MoleculeEstimator):  # type: ignore[misc]
     def _learned(self) -> dict[str, Any]:
         return {**super()._learned(), "classes": self.classes_.tolist(), "classes_kind": self.classes_.dtype.kind}
 
-    def _restore(self, values: JsonObject) -> None:
-        super()._restore(values)
-        classes, kind = values.values.get("classes"), values.get("classes_kind", str)
-        plain = isinstance(classes, list) and all(isinstance(each, int | float | str) for each in classes)
-        require(plain and kind in KINDS and len(classes) > 1, "its classes are no list of numbers or text")  # type: ignore[arg-type]
+    def _restore(self, kept: Kept) -> None:
+        super()._restore(kept)
+        assert isinstance(kept, KeptClasses)
         try:
-            self.classes_ = np.array(classes, dtype=KINDS[kind])
+            self.classes_ = np.array(kept.classes, dtype=KINDS[kept.classes_kind])
         except (ValueError, OverflowError) as error:
             raise InputError(f"its classes are not of their kind ({error})") from error
 

@@ -12,7 +12,7 @@ Legend: n atoms, b bonds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -49,22 +49,23 @@ class Explanation:
     prediction: float
     residual: float  # prediction - baseline - Σ contributions
     descriptors: float = 0.0  # share of what the readout knows of the whole molecule, where it reads any
+    features: dict[str, float] = field(default_factory=dict)  # of the user's own columns, by name
     members: int = 1
 
     @property
     def adds_up(self) -> bool:
         """Whether Σ contributions = prediction - baseline by the method, and the residual is no more than its error."""
-        size = sum(map(abs, (*self.atoms, *self.bonds, self.descriptors)))
+        size = sum(map(abs, (*self.atoms, *self.bonds, self.descriptors, *self.features.values())))
         return self.method in ADDS_UP and abs(self.residual) <= LARGEST_ERROR * size + ROUNDING
 
     @property
     def total(self) -> float:
         """Σ contributions."""
-        return sum(self.atoms) + sum(self.bonds) + self.descriptors
+        return sum(self.atoms) + sum(self.bonds) + self.descriptors + sum(self.features.values())
 
     @property
     def per_atom(self) -> tuple[float, ...]:
-        """[n] with half of each bond: all contributions but that of the descriptors, by atom."""
+        """[n] with half of each bond: all contributions but those of the whole molecule, by atom."""
         values = list(self.atoms)
         for (i, j), value in zip(self.ends, self.bonds, strict=True):
             values[i] += value / 2
@@ -97,28 +98,42 @@ class Explainer:
         self.target, self.method = output_of(self.runs[0], target), method
         for run in self.runs[1:]:
             require(
+                run.recipe.data.features == self.columns,
+                f"{run.folder} reads other columns than {self.runs[0].folder}: explain runs that read the same.",
+            )
+            require(
                 run.recipe.data.targets == self.runs[0].recipe.data.targets and run.model.outputs > self.target,
                 f"{run.folder} predicts other targets than {self.runs[0].folder}: explain runs of the same targets.",
             )
         self.networks = [network_of(run) for run in self.runs]
 
-    def __call__(self, smiles: str) -> Explanation:
-        """Explain the prediction for a molecule; one that cannot be predicted raises InputError."""
-        members = [self._one(member, smiles) for member in range(len(self.runs))]
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The user's own columns that the runs read beside each molecule."""
+        return self.runs[0].recipe.data.features
+
+    def __call__(self, smiles: str, features: Sequence[float] | None = None) -> Explanation:
+        """Explain the prediction for a molecule; one that cannot be predicted raises InputError.
+
+        `features` are the values of `columns`, NaN where unknown.
+        """
+        members = [self._one(member, smiles, features) for member in range(len(self.runs))]
         return members[0] if len(members) == 1 else mean_of(members)
 
-    def inputs(self, smiles: str, member: int = 0) -> Inputs:
+    def inputs(self, smiles: str, member: int = 0, features: Sequence[float] | None = None) -> Inputs:
         """The prediction of one run as a function of the embedded molecule."""
         run = self.runs[member]
         molecule = read_smiles(smiles, featuriser_of(run), run.recipe.data.most_atoms)
+        molecule = replace(molecule, values=tuple(map(float, features or ())))
         known = bool((torch.as_tensor(molecule.x) < torch.tensor(run.recipe.model.node.sizes)).all())
         require(known, f"{smiles!r} has an atom of a type that does not occur in the training data.")
         return Inputs(self.networks[member], run, pack_molecules([molecule], recipe=run.recipe.data), self.target)
 
-    def _one(self, member: int, smiles: str) -> Explanation:
-        run, inputs = self.runs[member], self.inputs(smiles, member)
+    def _one(self, member: int, smiles: str, features: Sequence[float] | None) -> Explanation:
+        run, inputs = self.runs[member], self.inputs(smiles, member, features)
         found = contributions(inputs, self.method)
         values = found.units.tolist()
+        whole = values[inputs.atoms + inputs.bonds :]
         edges = inputs.molecule.edge_index[:, ::2].T.tolist()
         return Explanation(
             smiles=smiles,
@@ -131,13 +146,20 @@ class Explainer:
             baseline=found.baseline,
             prediction=found.prediction,
             residual=found.residual,
-            descriptors=values[-1] if inputs.has_descriptors else 0.0,
+            descriptors=whole[0] if inputs.has_descriptors else 0.0,
+            features=dict(zip(self.columns, whole[int(inputs.has_descriptors) :], strict=True)),
         )
 
 
-def explain(runs: Runs, smiles: str, target: int | str = 0, method: Method = "integrated_gradients") -> Explanation:
+def explain(
+    runs: Runs,
+    smiles: str,
+    target: int | str = 0,
+    method: Method = "integrated_gradients",
+    features: Sequence[float] | None = None,
+) -> Explanation:
     """What each atom and bond of a molecule contributes to a prediction; for many molecules build an `Explainer`."""
-    return Explainer(runs, target, method)(smiles)
+    return Explainer(runs, target, method)(smiles, features)
 
 
 def _opened(what: Run | Path | str) -> list[Run]:
@@ -159,6 +181,7 @@ def mean_of(members: Sequence[Explanation]) -> Explanation:
         prediction=mean("prediction"),
         residual=mean("residual"),
         descriptors=mean("descriptors"),
+        features={name: sum(each.features[name] for each in members) / count for name in members[0].features},
         members=count,
     )
 

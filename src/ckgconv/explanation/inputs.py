@@ -8,11 +8,12 @@ which it maps the mean row of the training data. So the baseline is a molecule o
 each pair the average pair; degrees of the blocks' scalers stay. Other models are cut after the embedding of atom and
 bond attributes, and their baseline is 0, an atom without attributes; what they know of the structure stays.
 
-A row belongs to what it describes: an atom, a bond, or half to either atom of a pair that is not bonded. Features that
-the head reads of the whole molecule, such as descriptors, are one unit more; their baseline is their training mean.
+A row belongs to what it describes: an atom, a bond, or half to either atom of a pair that is not bonded. Where the head
+reads features of the whole molecule, all descriptors together are one unit more, and each of the user's own columns is
+one; their baseline is their training mean.
 
-Legend: k copies of the molecule, n atoms, b bonds, R rows of pairs or directed edges, D width, U = n + b units, or
-n + b + 1 with descriptors.
+Legend: k copies of the molecule, n atoms, b bonds, R rows of pairs or directed edges, D width, C features of the whole
+molecule, U = n + b units and those of the features.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,16 +57,17 @@ class Part:
         return self.module.register_forward_hook(_replacing(rows))
 
     def presence(self, units: Tensor, atoms: int) -> Tensor:
-        """[k, R] presence of each row, from that of atoms and bonds [k, U]: a pair is there where both its ends are."""
+        """[k, R, 1] of each row, from that of atoms and bonds [k, U]: a pair is there where both its ends are."""
         present = torch.cat([units, units[:, :atoms].mean(1, keepdim=True), torch.ones_like(units[:, :1])], dim=1)
         everything = units.shape[1]
         first, second = (end.where(end >= 0, everything) for end in (self.first, self.second))
         bond = (self.bond + atoms).where(self.bond >= 0, everything + 1)
         same = first == second
-        return present[:, first] * present[:, second].where(~same, 1.0) * present[:, bond]
+        return (present[:, first] * present[:, second].where(~same, 1.0) * present[:, bond]).unsqueeze(-1)
 
     def by_unit(self, values: Tensor, atoms: int, units: int) -> Tensor:
-        """[U] sums of the values [R] of rows: to the bond, or half to each end; those of all atoms in equal parts."""
+        """[U] sums of values [R, D] of rows: to the bond, or half to each end; those of all atoms in equal parts."""
+        values = values.sum(-1)
         owner = (self.bond + atoms).where(self.bond >= 0, self.first)
         other = (self.bond + atoms).where(self.bond >= 0, self.second)
         shared = owner < 0
@@ -75,19 +77,22 @@ class Part:
         return summed
 
 
-class DescriptorPart(Part):
+@dataclass(frozen=True)
+class FeaturePart(Part):
     """What the head reads of the whole molecule, one row: an argument of the module that joins it to pooled atoms."""
+
+    unit: Tensor  # [C] int64: the unit of each feature, from 0
 
     def hook(self, rows: Tensor) -> RemovableHandle:
         return self.module.register_forward_pre_hook(lambda module, given: (given[0], rows.to(given[1].dtype)))
 
     def presence(self, units: Tensor, atoms: int) -> Tensor:
-        """[k, 1] that of the last unit."""
-        return units[:, -1:]
+        """[k, 1, C]."""
+        return units[:, self.unit].unsqueeze(1)
 
     def by_unit(self, values: Tensor, atoms: int, units: int) -> Tensor:
-        """[U] all to the last unit."""
-        return torch.cat([values.new_zeros(units - 1), values.sum().view(1)])
+        """[U] of the one row [1, C]."""
+        return values.new_zeros(units).index_add(0, self.unit, values[0])
 
 
 class Inputs:
@@ -107,17 +112,15 @@ class Inputs:
         self._batches: dict[int, GraphBatch] = {}
         network.check_all_pairs(self.molecule.batch(self.molecule.node_ptr.new_zeros(1)))
         batch = self.batch(1)
-        self.parts = [*self._parts(batch), *self._descriptors(batch)]
+        features = 0 if network.graph_join is None else len(network.graph_join.mean)
+        self.columns = min(features, len(run.recipe.data.features))
+        self.has_descriptors = features > self.columns
+        self.parts = [*self._parts(batch), *self._features(batch)]
 
     @property
     def units(self) -> int:
-        """U."""
-        return self.atoms + self.bonds + int(self.has_descriptors)
-
-    @property
-    def has_descriptors(self) -> bool:
-        """Whether the head reads features of the whole molecule."""
-        return self.network.graph_join is not None
+        """U: atoms, bonds, descriptors where it has any, then the user's own columns."""
+        return self.atoms + self.bonds + int(self.has_descriptors) + self.columns
 
     @property
     def copies(self) -> int:
@@ -126,10 +129,7 @@ class Inputs:
 
     def masked(self, units: Tensor) -> list[Tensor]:
         """[k, R, D] of each part, for presences of atoms and bonds [k, U]."""
-        return [
-            part.baseline + part.presence(units, self.atoms).unsqueeze(-1) * (part.rows - part.baseline)
-            for part in self.parts
-        ]
+        return [part.baseline + part.presence(units, self.atoms) * (part.rows - part.baseline) for part in self.parts]
 
     def blended(self, share: Tensor) -> list[Tensor]:
         """[k, R, D] of each part at the shares [k] of the way from the baseline to the molecule."""
@@ -193,7 +193,7 @@ class Inputs:
             parts.append(Part(module, rows, zero, ends[0], ends[1], bond[batch.edge_row], len(rows)))
         return parts
 
-    def _descriptors(self, batch: GraphBatch) -> list[Part]:
+    def _features(self, batch: GraphBatch) -> list[Part]:
         join = self.network.graph_join
         if join is None or batch.graph_features is None:
             return []
@@ -201,7 +201,10 @@ class Inputs:
         # An unknown feature counts as its mean.
         rows = features.where(features == features, join.mean)
         none = torch.full((1,), -1, device=rows.device)
-        return [DescriptorPart(join, rows, join.mean, none, none, none, 1)]
+        # Descriptors come first, and share one unit.
+        place = torch.arange(rows.shape[1], device=rows.device) - (rows.shape[1] - self.columns)
+        unit = self.atoms + self.bonds + (place + int(self.has_descriptors)).clamp(min=0)
+        return [FeaturePart(join, rows, join.mean, none, none, none, 1, unit)]
 
     @torch.no_grad()
     def _outputs(self, modules: Sequence[nn.Module], batch: GraphBatch) -> list[Tensor]:

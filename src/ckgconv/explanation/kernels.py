@@ -37,7 +37,7 @@ class KernelAround:
 @torch.no_grad()
 def kernel_around(explainer: Explainer, smiles: str, atom: int, layer: int) -> KernelAround:
     """ψ of a layer, counted from 1, around an atom, numbered from 0 as in drawings."""
-    inputs = explainer.inputs(smiles)
+    inputs = explainer.inputs(smiles, features=[torch.nan] * len(explainer.columns))  # no kernel reads them
     network = inputs.network
     if not (isinstance(network, KernelNetwork) and isinstance(network.kernel, Kernel)):
         raise InputError(f"The run's model is a {type(network).__name__}, which has no kernels ψ: give another run.")

@@ -10,7 +10,7 @@ error of the quadrature: the number of points is doubled until that is below `TO
 `MOST_POINTS` is reached. Orders of Shapley's method are drawn by a seed, each with its reverse: every order adds up,
 and the contributions themselves have a sampling error.
 
-Legend: k copies, n atoms, b bonds, U units: atoms, bonds and, where the network reads any, descriptors; R rows.
+Legend: k copies, n atoms, b bonds, U units: atoms, bonds, and what the network reads beside; R rows.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ ORDERS = 16
 class Contributions:
     """Of units to f - f(baseline)."""
 
-    units: Tensor  # [U] atoms, bonds, descriptors
+    units: Tensor  # [U] atoms, bonds, descriptors, own columns
     baseline: float
     prediction: float
 
@@ -105,7 +105,7 @@ def _along(inputs: Inputs, shares: NDArray[np.float64], weights: NDArray[np.floa
             gradients = torch.autograd.grad(value, rows, allow_unused=True)
         for part, found in zip(inputs.parts, gradients, strict=True):
             if found is not None:
-                values = (found.sum(0) * (part.rows - part.baseline)).sum(-1).double()
+                values = (found.sum(0) * (part.rows - part.baseline)).double()
                 total += part.by_unit(values, inputs.atoms, inputs.units)
     return total
 

@@ -4,6 +4,7 @@ That process cannot import ckgconv, so the comparison also shows that nothing of
 """
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -31,12 +32,27 @@ CHILD = (
 SECONDS = 600
 
 
+def example_features(run: Run, count: int) -> list[list[float]] | None:
+    """[count, C] values of a run's own columns about their training means, one of them unknown; None: it reads none."""
+    columns, join = len(run.recipe.data.features), run.model.graph_join
+    if not columns or join is None:
+        return None
+    mean, spread = (each[-columns:].double().cpu().tolist() for each in (join.mean, join.spread))
+    rows = [[m + s * (row % 5 - 2) for m, s in zip(mean, spread, strict=True)] for row in range(count)]
+    rows[-1] = [math.nan] * columns
+    return rows
+
+
 def largest_difference(run: Run, folder: Path, onnx: bool, smiles: Sequence[str] = MOLECULES) -> float:
     """Between the predictions of a run and those of its exported folder; refused where they do not agree."""
-    expected = predict_smiles(run, smiles)
+    features = example_features(run, len(smiles))
+    expected = predict_smiles(run, smiles, features=features)
+    lines = [
+        " ".join([text, *map(repr, own)]) for text, own in zip(smiles, features or [[]] * len(smiles), strict=True)
+    ]
     arguments = [sys.executable, "-I", "-c", CHILD, str(folder / "predict.py"), "--json", *(["--onnx"] if onnx else [])]
     done = subprocess.run(
-        arguments, input="\n".join(smiles), capture_output=True, text=True, timeout=SECONDS, check=False
+        arguments, input="\n".join(lines), capture_output=True, text=True, timeout=SECONDS, check=False
     )
     last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
     name = "model.onnx" if onnx else "model.pt2"

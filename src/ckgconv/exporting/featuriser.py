@@ -32,6 +32,7 @@ def featuriser_tables(run: Run) -> dict[str, Any]:
             "support": "global" if support == "sparse_global" else support,
         },
         "descriptors": _descriptors(run),
+        "features": list(recipe.data.features),
         "inputs": input_names(run),
         "outputs": outputs(run),
         "scale": {"mean": run.learner.scale.mean.tolist(), "spread": run.learner.scale.spread.tolist()},

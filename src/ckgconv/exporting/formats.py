@@ -13,7 +13,7 @@ import torch
 from torch.export import Dim, ExportedProgram
 
 from ckgconv.checks import InputError
-from ckgconv.data.tables import pack_molecules, read_molecules
+from ckgconv.data.packed_molecules import pack_molecules, read_molecules, with_values
 from ckgconv.engine.predict import featuriser_of
 from ckgconv.engine.run import Run
 from ckgconv.exporting.network import exported_network, inputs_of
@@ -27,6 +27,7 @@ def exported_program(run: Run) -> ExportedProgram:
     """The network of a run as a program of tensor operations."""
     network = exported_network(run)
     molecules, _ = read_molecules(EXAMPLE, featuriser_of(run))
+    molecules = with_values(molecules, [[0.0] * len(run.recipe.data.features)] * len(EXAMPLE))
     packed = pack_molecules([each for each in molecules if each is not None], recipe=run.recipe.data)
     example = inputs_of(network.model.prepare(packed.batch(torch.arange(len(EXAMPLE)))))
     names = ("x", "node_encoding", "degree", "node_graph", "node_ptr", "receiver", "sender", "rest")

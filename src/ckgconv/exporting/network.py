@@ -3,12 +3,12 @@
     x [N, F], node_encoding [N, K], degree [N], node_graph [N], node_ptr [G + 1]      atoms
     receiver, sender [P], coordinates [P, C], support_size [N]                         pairs, sorted by receiver
     edge_row [E], edge_attr [E, Fe]                                                    bonds: their rows among the pairs
-    graph_features [G, C]                                                              descriptors, where it reads them
+    graph_features [G, C]                                       descriptors and own columns, where it reads them
 
 → [G, T] values in the units of the data, or probabilities of labels or classes. The sparse form of the global support
 is exported as the dense one, which computes the same.
 
-Legend: G molecules, N atoms, P pairs, E bonds in both directions, C descriptors, T outputs.
+Legend: G molecules, N atoms, P pairs, E bonds in both directions, C features of a molecule, T outputs.
 """
 
 from dataclasses import replace
@@ -88,11 +88,6 @@ def exported_network(run: Run) -> ExportedNetwork:
         f"{run.folder} has the encoding {recipe.encoding!r}, and export writes 'rrwp' alone: {PLAIN}",
     )
     require(recipe.head.pooling != "none", f"{run.folder} predicts nodes, not molecules: {PLAIN}")
-    require(
-        not run.recipe.data.features,
-        f"{run.folder} reads the columns {', '.join(run.recipe.data.features)}, which no molecule has by itself: train "
-        f"it without, or {PLAIN}",
-    )
     require(not recipe.position_channels, f"{run.folder} reads positions, which molecules do not have: {PLAIN}")
     dense = replace(recipe, support="global") if recipe.support == "sparse_global" else recipe
     try:

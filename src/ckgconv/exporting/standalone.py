@@ -3,8 +3,10 @@
     python predict.py CCO c1ccccc1                 with model.pt2, by torch
     python predict.py --onnx CCO c1ccccc1          with model.onnx, by onnxruntime
     python predict.py --json < file                one SMILES per line; predictions as JSON, null where there is none
+    python predict.py "CCO 7.4 nan"                values of own columns, where the network reads any; nan: unknown
 
-featuriser.json, next to this file, has the vocabularies of atoms and bonds, the coordinates of pairs, and the outputs.
+featuriser.json, next to this file, has the vocabularies of atoms and bonds, the coordinates of pairs, own columns, and
+the outputs.
 
     P_ij = [I, M, M², …, M^K]_ij,   M = D⁻¹A      for the pairs (i, j) of the support: all, or those within k hops
 
@@ -54,6 +56,12 @@ def zinc_types(atom: Any) -> list[str]:
     charge = {0: "", 1: " +", -1: " -"}.get(atom.GetFormalCharge(), " ?")
     plain, hydrogens = f"{atom.GetSymbol()}{charge}", atom.GetNumExplicitHs()
     return [f"{atom.GetSymbol()} H{hydrogens}{charge}", plain] if hydrogens else [plain]
+
+
+def read_tables() -> Arrays:
+    """featuriser.json."""
+    found: Arrays = json.loads((HERE / "featuriser.json").read_text(encoding="utf-8"))
+    return found
 
 
 def place(value: Any, column: Arrays) -> int:
@@ -170,17 +178,35 @@ def network(tables: Arrays, onnx: bool) -> Any:
     return run
 
 
-def predict(smiles: list[str], onnx: bool = False) -> tuple[list[list[float] | None], list[str]]:
-    """A row [T] for each SMILES, None where there is none; and why, empty where there is one."""
+def own_values(values: list[float], names: list[str]) -> Any:
+    """[1, C] of the columns that the network reads beside a molecule."""
+    if len(values) != len(names):
+        read = ", ".join(names) or "no columns"
+        raise CannotPredict(f"The network reads {read} beside a molecule, but {len(values)} values were given.")
+    return np.array([values], np.float32)
+
+
+def predict(
+    smiles: list[str], onnx: bool = False, features: list[list[float]] | None = None
+) -> tuple[list[list[float] | None], list[str]]:
+    """A row [T] for each SMILES, None where there is none; and why, empty where there is one.
+
+    `features` has a row for each molecule: the values of own columns that the network reads, nan where unknown.
+    """
     RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]
-    tables = json.loads((HERE / "featuriser.json").read_text(encoding="utf-8"))
+    tables = read_tables()
     coordinates = tables["coordinates"]
+    own = features or [[]] * len(smiles)
     molecules, reasons = {}, [""] * len(smiles)
     for row, text in enumerate(smiles):
         try:
-            molecules[row] = pairs_of(read_smiles(text, tables), coordinates["steps"], coordinates["support"])
+            found = pairs_of(read_smiles(text, tables), coordinates["steps"], coordinates["support"])
+            beside = [own_values(own[row], tables["features"])]
             if tables["descriptors"] is not None:
-                molecules[row]["graph_features"] = descriptors_of(text, tables["descriptors"])
+                beside.insert(0, descriptors_of(text, tables["descriptors"]))
+            if sum(each.shape[1] for each in beside):
+                found["graph_features"] = np.concatenate(beside, axis=1)
+            molecules[row] = found
         except CannotPredict as error:
             reasons[row] = str(error)
     run, values = network(tables, onnx), [None] * len(smiles)
@@ -192,14 +218,25 @@ def predict(smiles: list[str], onnx: bool = False) -> tuple[list[list[float] | N
     return values, reasons  # type: ignore[return-value]
 
 
+def parts_of(line: str) -> tuple[str, list[float]]:
+    """The SMILES of a line, and the values of own columns after it."""
+    smiles, *values = line.split() or [""]
+    try:
+        return smiles, [float(value) for value in values]
+    except ValueError:
+        sys.exit(f"{line!r} has something else than numbers after its SMILES: give one for each column.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Predict molecules with an exported network.")
     parser.add_argument("smiles", nargs="*", help="by default one per line of standard input")
     parser.add_argument("--onnx", action="store_true", help="run model.onnx instead of model.pt2")
     parser.add_argument("--json", action="store_true", help="print predictions and reasons as JSON")
     options = parser.parse_args()
-    smiles = options.smiles or [line.strip() for line in sys.stdin if line.strip()]
-    values, reasons = predict(smiles, options.onnx)
+    lines = options.smiles or [line.strip() for line in sys.stdin if line.strip()]
+    parts = [parts_of(line) if read_tables()["features"] else (line, []) for line in lines]
+    smiles = [text for text, _ in parts]
+    values, reasons = predict(smiles, options.onnx, [own for _, own in parts])
     if options.json:
         print(json.dumps({"values": values, "reasons": reasons}))
         return

@@ -74,7 +74,7 @@ def explained_section(source: Source) -> Html:
         return Html("")
     try:
         explainer = Explainer(source.runs)
-        found = [explainer(smiles) for smiles in _chosen(source, source.splits[split])]
+        found = [explainer(*each) for each in _chosen(source, source.splits[split], len(explainer.columns))]
     except InputError as error:
         return element("section", element("h2", "Explanations"), element("p", f"None: {error}"), id="explanations")
     if not found:
@@ -116,8 +116,8 @@ def _substructures(found: list[Explanation]) -> Html:
     return figure(draw_substructures(pieces, found[0].unit, 3), caption)
 
 
-def _chosen(source: Source, predicted: Predicted) -> list[str]:
-    """SMILES of molecules whose first output is spread evenly over the range of predictions."""
+def _chosen(source: Source, predicted: Predicted, columns: int) -> list[tuple[str, list[float]]]:
+    """Molecules whose first output is spread evenly over the range of predictions, with values of own columns."""
     assert source.table is not None
     sizes = source.data.node_ptr.diff().cpu().numpy()
     rows = [
@@ -127,4 +127,7 @@ def _chosen(source: Source, predicted: Predicted) -> list[str]:
     ]
     ordered = sorted(rows, key=lambda row: float(predicted.values[row, 0]))
     places = np.unique(np.linspace(0, len(ordered) - 1, min(EXPLAINED, len(ordered))).round().astype(int))
-    return [source.table.smiles[int(predicted.graphs[ordered[place]])] for place in places.tolist()]
+    graphs = [int(predicted.graphs[ordered[place]]) for place in places.tolist()]
+    features = source.data.graph_features
+    values = [[] if features is None or not columns else features[graph, -columns:].tolist() for graph in graphs]
+    return [(source.table.smiles[graph], own) for graph, own in zip(graphs, values, strict=True)]

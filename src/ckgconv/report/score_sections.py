@@ -118,11 +118,11 @@ def uncertainty_section(source: Source) -> Html:
     if source.uncertainty is None or test is None:
         return Html("")
     predictor = Predictor(source.runs, source.uncertainty)
-    parts = _intervals(source, predictor, test) if source.kind == "values" else _calibrations(source, predictor, test)
+    parts = [*_intervals(source, predictor, test), *_calibrations(source, predictor, test)]
     notes = [element("p", note) for note in predictor.notes]
     if not parts and not notes:
         return Html("")
-    word = "Intervals" if source.kind == "values" else "Calibration"
+    word = {"values": "Intervals", "mixed": "Intervals and calibration"}.get(source.kind, "Calibration")
     return element("section", element("h2", word), element("div", *parts, class_="figures"), *notes, id="uncertainty")
 
 
@@ -154,7 +154,7 @@ def _calibrations(source: Source, predictor: Predictor, test: Predicted) -> list
     found = []
     for output, name in enumerate(source.names[:MOST_TARGETS]):
         known = test.known(output)
-        if not known.any():
+        if not known.any() or source.kind_of(output) == "values":
             continue
         true = test.target[known, output]
         parts: dict[str, Reliable] = {"as trained": reliable(true, test.values[known, output])}

@@ -114,19 +114,14 @@ def _predicted(runs: Sequence[Run], split: str) -> Predicted | None:
     if not len(data.target_rows(split)):
         return None
     found = split_outcomes(runs, split)
-    target = np.where(found.target < 0, np.nan, found.target) if _labelled(runs[0]) else found.target
+    # A target of -1 is an unknown label or class, and a value like any other.
+    labelled = [kind_of_output(runs[0], output) != "values" for output in range(found.target.shape[1])]
+    target = np.where((found.target < 0) & np.array(labelled), np.nan, found.target)
     return Predicted(data.target_rows(split).sort().values.cpu().numpy(), found.values, found.deviation, target)
 
 
-def _labelled(run: Run) -> bool:
-    """Whether a target of -1 is an unknown one."""
-    return run.learner.task.loss.targets != "values"
-
-
 def _uncertainty(runs: Sequence[Run], folder: Path, notes: list[str]) -> Uncertainty | None:
-    """What is kept beside the run; fitted here where nothing is. Columns of several kinds have none."""
-    if runs[0].learner.task.loss.targets not in ("values", "labels", "classes"):
-        return None
+    """What is kept beside the run; fitted here where nothing is."""
     try:
         kept = read_uncertainty(folder)
         return fit(runs) if kept is None or kept.members != len(runs) else kept

@@ -6,6 +6,7 @@ A file of this form replaces the tables below. Bounds are whole numbers where th
 choice and bound is checked against the recipe before the first trial.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from typing import Any
 from ckgconv.checks import InputError, require
 from ckgconv.files import parse_json, read_text, valid_json
 from ckgconv.recipe import Recipe
+from ckgconv.recipe.format import MOST_SETTINGS
 from ckgconv.recipes import with_value
+from ckgconv.recipes.pretraining import PRETRAINED, fits_pretrained
 from ckgconv.tasks.losses import LOSSES
 
 Entry = dict[str, Any]
@@ -76,18 +79,56 @@ class Space:
         return found
 
 
-def read_space(file: Path | None, recipe: Recipe) -> Space:
-    """The space of a file, or the default one, checked against a recipe."""
+def read_space(file: Path | None, recipe: Recipe, given: Sequence[str] = ()) -> Space:
+    """The space of a file, or the default one, checked against a recipe.
+
+    `given` are paths whose values were given with the command: the default space leaves them as they are, and a file
+    that varies one is refused.
+    """
     if file is None:
         default = BEGUN if recipe.training.init else FROM_SCRATCH
-        return Space({path: entry for path, entry in default.items() if _applies(recipe, path, entry)})
-    text = read_text(file, "give a JSON file of paths and their choices or bounds.")
+        kept = {path: _fitting(path, entry, recipe, given) for path, entry in default.items()}
+        found = {path: entry for path, entry in kept.items() if entry and _applies(recipe, path, entry)}
+        require(bool(found), "Every setting that a search varies was given: leave some out, or name others by --space.")
+        return Space(found)
+    text = read_text(file, "give a JSON file of paths and their choices or bounds.", MOST_SETTINGS)
     try:
         values = parse_json(text)
         require(isinstance(values, dict) and bool(values), "it is no group of paths")
-        return checked(values, recipe)
+        for path in values:
+            require(not is_given(path, given), f"it varies {path}, whose value was given with the command")
+        space = checked(values, recipe)
     except InputError as error:
         raise InputError(f"{file} is no search space ({str(error).rstrip('.')}): see docs/search.md.") from error
+    _check_initial(file, space, recipe, given)
+    return space
+
+
+def is_given(path: str, given: Sequence[str]) -> bool:
+    """Whether the value at a path, or a group that it lies in, was given."""
+    return any(path == each or path.startswith(f"{each}.") for each in given)
+
+
+def _fitting(path: str, entry: Entry, recipe: Recipe, given: Sequence[str]) -> Entry | None:
+    """A default entry without what was given; epochs leave room for a warm-up that was."""
+    if is_given(path, given):
+        return None
+    if path == "training.epochs" and is_given("training.warmup_epochs", given):
+        choices = [epochs for epochs in entry["choices"] if epochs // 2 >= recipe.training.warmup_epochs]
+        return {"choices": choices} if choices else None
+    return entry
+
+
+def _check_initial(file: Path, space: Space, recipe: Recipe, given: Sequence[str]) -> None:
+    """Refuse to vary what the pretrained weights fix where these were asked for: trials would begin without them."""
+    if "training.init" not in given or recipe.training.init != PRETRAINED:
+        return
+    for path, entry in space.entries.items():
+        for value in entry.get("choices", (entry.get("low"), entry.get("high"))):
+            require(
+                fits_pretrained(applied(recipe, {path: value}).model),
+                f"{file} varies {path}, which the weights given with --init fix: leave out one of them.",
+            )
 
 
 def checked(values: dict[str, Any], recipe: Recipe) -> Space:

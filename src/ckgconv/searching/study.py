@@ -10,13 +10,17 @@ README.md, search.png    the page
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, with_config
 
 from ckgconv.checks import InputError, require
-from ckgconv.engine.json_object import JsonObject
 from ckgconv.engine.record import read_record
-from ckgconv.files import parse_json, read_text, valid_json, write_text
+from ckgconv.engine.run import LARGEST_SEED
+from ckgconv.files import read_text, valid_json, write_text
 from ckgconv.recipe import Recipe
+from ckgconv.recipe.format import FORMAT, MOST_SETTINGS, group_of
+from ckgconv.recipe.values import KEPT, read
 from ckgconv.recipes import from_json, to_json
 from ckgconv.searching.space import Space, checked
 from ckgconv.tasks.metrics import METRICS
@@ -25,6 +29,17 @@ FILE, STUDY, BEST, RUN = "search.json", "study.db", "best.json", "best"
 NAME = "search"
 # Trials that draw at random before the sampler learns from them, and those that no trial is pruned before.
 STARTUP = 8
+
+
+@with_config(KEPT)
+@dataclass(frozen=True)
+class KeptSearch:
+    """search.json."""
+
+    recipe: dict[str, Any]
+    space: dict[str, Any]
+    seed: Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+    precision: Literal["32", "tf32", "bf16", "64"]
 
 
 @dataclass(frozen=True)
@@ -52,9 +67,13 @@ class SearchFolder:
         text = valid_json(self._values(), indent=1)
         file = self.path / FILE
         if file.exists():
-            kept = read_text(file, "restore it, or choose another folder with --out.")
+            remedy = "restore it, or choose another folder with --out."
+            try:
+                kept = group_of(read_text(file, remedy, MOST_SETTINGS))
+            except InputError as error:
+                raise InputError(f"{file} does not describe a search ({error}): {remedy}") from error
             require(
-                parse_json(kept) == parse_json(text),
+                kept == group_of(text),
                 f"{self.path} holds a search with another recipe, space, seed or precision: choose another folder with "
                 f"--out.",
             )
@@ -80,6 +99,7 @@ class SearchFolder:
 
     def _values(self) -> dict[str, Any]:
         return {
+            "format": FORMAT,
             "recipe": json.loads(to_json(self.recipe)),
             "space": self.space.entries,
             "seed": self.seed,
@@ -90,12 +110,11 @@ class SearchFolder:
 def open_search(path: Path) -> SearchFolder:
     """The search in a folder."""
     file = path / FILE
-    text = read_text(file, "give the folder of a search.")
+    text = read_text(file, "give the folder of a search.", MOST_SETTINGS)
     try:
-        values = JsonObject(parse_json(text))
-        recipe = from_json(json.dumps(values.part("recipe").values), str(file))
-        space = checked(values.part("space").values, recipe)
-        return SearchFolder(path, recipe, space, values.get("seed", int), values.get("precision", str))
+        kept = read(group_of(text), KeptSearch)
+        recipe = from_json(json.dumps(kept.recipe), str(file))
+        return SearchFolder(path, recipe, checked(kept.space, recipe), kept.seed, kept.precision)
     except InputError as error:
         raise InputError(f"{file} does not describe a search ({str(error).rstrip('.')}): restore it.") from error
 

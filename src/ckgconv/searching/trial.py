@@ -48,9 +48,14 @@ class TrialSettings:
 
 
 def trial_recipe(search: SearchFolder, values: dict[str, Any]) -> Recipe:
-    """The recipe with a trial's values: from scratch where they change the pretrained network, with a short warm-up."""
+    """The recipe with a trial's values: from scratch where they change the pretrained network.
+
+    The warm-up is shortened where the trial has drawn few epochs; epochs that were given leave it as it is.
+    """
     recipe = fitting(applied(search.recipe, values))
     training = recipe.training
+    if "training.epochs" not in values:
+        return recipe
     return replace(recipe, training=replace(training, warmup_epochs=min(training.warmup_epochs, training.epochs // 2)))
 
 

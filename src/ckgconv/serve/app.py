@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 
 from ckgconv.checks import InputError, require
 from ckgconv.engine.machine import versions
+from ckgconv.serve.features import values_of
 from ckgconv.serve.guard import FILE_ADDRESS
 from ckgconv.serve.limits import Limits
 from ckgconv.serve.pool import Busy, Pool
@@ -25,7 +26,7 @@ from ckgconv.serve.schemas import (
     ServedLimits,
 )
 from ckgconv.serve.static import StaticFile, static_files
-from ckgconv.serve.table import read_upload, written
+from ckgconv.serve.table import asked_rows, read_upload, with_reasons, written
 from ckgconv.serve.worker import Failed, TooSlow
 
 DESCRIPTION = "Predictions of a trained network for molecules. A refusal is a sentence in the field `error`."
@@ -53,8 +54,8 @@ def make_app(pool: Pool, about: dict[str, Any], limits: Limits) -> FastAPI:
         redirect_slashes=False,
     )
     model = _model(about, limits)
-    _add_predictions(app, pool, limits)
-    _add_tables(app, pool, model.data.smiles_column, about["columns"], limits)
+    _add_predictions(app, pool, model.features, limits)
+    _add_tables(app, pool, model, about["columns"], limits)
     _add_explanations(app, pool, model, limits)
 
     @app.get("/api/model", summary="The network that is served", tags=["about"])
@@ -80,17 +81,19 @@ def _model(about: dict[str, Any], limits: Limits) -> ModelResponse:
     )
 
 
-def _add_predictions(app: FastAPI, pool: Pool, limits: Limits) -> None:
+def _add_predictions(app: FastAPI, pool: Pool, names: list[str], limits: Limits) -> None:
     @app.post("/api/predict", summary="Predict molecules", tags=["predict"], responses=REFUSALS)
     def predict(asked: PredictRequest) -> PredictResponse:
         """One row for each molecule, in order; an invalid one has a reason in place of predictions."""
         count, most = len(asked.smiles), limits.molecules
         require(count <= most, f"The request has {count:,} molecules: send at most {most:,}, or a CSV.")
-        rows = [row for portion in pool.rows("predict", asked.smiles, limits.request_seconds) for row in portion]
+        features = values_of(asked.features, names, count)
+        portions = pool.rows("predict", asked.smiles, limits.request_seconds, features)
+        rows = [row for portion in portions for row in portion]
         return PredictResponse(molecules=rows)  # type: ignore[arg-type]  # checked as it is built
 
 
-def _add_tables(app: FastAPI, pool: Pool, smiles_column: str, columns: list[str], limits: Limits) -> None:
+def _add_tables(app: FastAPI, pool: Pool, model: ModelResponse, columns: list[str], limits: Limits) -> None:
     @app.post(
         FILE_ADDRESS,
         summary="Predict the molecules of a CSV",
@@ -104,9 +107,10 @@ def _add_tables(app: FastAPI, pool: Pool, smiles_column: str, columns: list[str]
     ) -> StreamingResponse:
         """The CSV with columns of predictions, sent while it is computed; the header X-Rows says how many rows come."""
         table = read_upload(file.file.read(), limits.rows)
-        smiles = table.column(column or smiles_column)
-        lines = written(table, columns, pool.rows("cells", smiles, limits.file_seconds))
-        headers = {"content-disposition": 'attachment; filename="predictions.csv"', "x-rows": str(len(smiles))}
+        rows = asked_rows(table, column or model.data.smiles_column, model.features)
+        portions = pool.rows("cells", rows.smiles, limits.file_seconds, rows.features)
+        lines = written(table, columns, with_reasons(portions, rows.reasons))
+        headers = {"content-disposition": 'attachment; filename="predictions.csv"', "x-rows": str(len(rows.smiles))}
         return StreamingResponse(_until_failure(lines), media_type="text/csv", headers=headers)
 
 
@@ -127,7 +131,10 @@ def _add_explanations(app: FastAPI, pool: Pool, model: ModelResponse, limits: Li
         require(letters <= limits.letters, f"The SMILES has {letters:,} letters: give at most {limits.letters:,}.")
         target = asked.target or model.targets[0]
         require(target in model.targets, f"There is no such target: choose one of {', '.join(model.targets)}.")
-        found = pool.ask(limits.seconds, "explain", smiles=asked.smiles, target=model.targets.index(target))
+        features = values_of(None if asked.features is None else [asked.features], model.features, 1)
+        beside = {} if features is None else {"features": features[0]}
+        place = model.targets.index(target)
+        found = pool.ask(limits.seconds, "explain", smiles=asked.smiles, target=place, **beside)
         return ExplainResponse.model_validate(found)
 
 

@@ -9,6 +9,7 @@ import asyncio
 import ipaddress
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -35,6 +36,8 @@ HEADERS = {
 FILE_ADDRESS = "/api/predict-file"
 # Of the form around an uploaded file.
 FORM_BYTES = 2**14
+# Read of a body that is too large, so that the refusal reaches whoever is still sending.
+LINGER_BYTES, LINGER_SECONDS = 2**20, 1.0
 
 
 class Refused(Exception):
@@ -87,6 +90,8 @@ class Guard:
         too_large = Refused(413, f"The request has more than {most:,} bytes: send it in parts.")
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 18 or int(length) > most:
+            if length.isdecimal() and len(length) <= 18 and int(length) <= most + LINGER_BYTES:
+                await _discard(receive)
             raise too_large
         try:
             async with asyncio.timeout(self.limits.body_seconds):
@@ -122,9 +127,22 @@ async def _read(receive: Receive, most: int, too_large: Refused) -> bytes:
             raise Refused(400, "The connection was closed.")
         body += message.get("body", b"")
         if len(body) > most:
+            await _discard(receive)
             raise too_large
         if not message.get("more_body", False):
             return bytes(body)
+
+
+async def _discard(receive: Receive) -> None:
+    """Read on for a moment: a connection that is closed with data unread is reset, and its answer may be lost."""
+    left = LINGER_BYTES
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            while left > 0:
+                message = await receive()
+                left -= len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -155,8 +173,10 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _refuse(send: Send, refusal: Refused) -> None:
+    body = json.dumps({"error": str(refusal)}).encode()
     headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
+    headers.append((b"content-length", str(len(body)).encode()))
     if refusal.status == 503:
         headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-    await send({"type": "http.response.body", "body": json.dumps({"error": str(refusal)}).encode()})
+    await send({"type": "http.response.body", "body": body})

@@ -22,6 +22,9 @@ NOT_FINITE = "The prediction of the network is not a finite number."
 PROBE = "CCO"
 
 
+Features = Sequence[Sequence[float | None]]
+
+
 class Network:
     """Opened runs, for molecules of at most `atoms` atoms.
 
@@ -38,20 +41,23 @@ class Network:
             limited = replace(run.recipe.data, most_atoms=min(atoms, run.recipe.data.most_atoms))
             run.recipe = replace(run.recipe, data=limited)
 
-    def predict(self, smiles: Sequence[str]) -> list[dict[str, Any]]:
-        """A row for each molecule, in order: its predictions, or the reason why it has none."""
-        return [self._row(each) for each in self.predictor.predict(list(smiles))]
+    def predict(self, smiles: Sequence[str], features: Features | None = None) -> list[dict[str, Any]]:
+        """A row for each molecule, in order: its predictions, or the reason why it has none.
 
-    def cells(self, smiles: Sequence[str]) -> list[dict[str, Any]]:
+        `features` are values of the columns that the runs read beside molecules, None where unknown.
+        """
+        return [self._row(each) for each in self.predictor.predict(list(smiles), features=_numbers(features))]
+
+    def cells(self, smiles: Sequence[str], features: Features | None = None) -> list[dict[str, Any]]:
         """A row for each molecule, in order, with the columns that `ckgconv predict` writes."""
-        columns = self.predictor.predict(list(smiles)).columns()
+        columns = self.predictor.predict(list(smiles), features=_numbers(features)).columns()
         columns["reason"] = [self._worded(reason) for reason in columns["reason"]]
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def explain(self, smiles: str, target: int) -> dict[str, Any]:
+    def explain(self, smiles: str, target: int, features: Sequence[float | None] = ()) -> dict[str, Any]:
         """What atoms and bonds contribute to the output `target`, with a drawing; raises InputError for no molecule."""
         try:
-            found = self.explainer(target)(smiles)
+            found = self.explainer(target)(smiles, *(_numbers([features]) or []))
         except InputError as error:
             raise InputError(self._worded(str(error))) from error
         return {
@@ -62,6 +68,7 @@ class Network:
             "baseline": found.baseline,
             "residual": found.residual,
             "descriptors": found.descriptors,
+            "features": found.features,
             "atoms": list(found.atoms),
             "bonds": [
                 {"atoms": list(ends), "contribution": value}
@@ -74,7 +81,7 @@ class Network:
     def about(self) -> dict[str, Any]:
         """What the page says about the runs: no path, and nothing of the data but counts."""
         first = self.predictor.run
-        identity, probe = first.record.data, self.predictor.predict(PROBE)
+        identity, probe = first.record.data, self.predictor.predict(PROBE, features=_numbers(self._probe))
         return {
             "name": first.recipe.name,
             "targets": list(self.predictor.names),
@@ -90,13 +97,19 @@ class Network:
                 "test": None if identity is None else identity.test,
             },
             "atoms": first.recipe.data.most_atoms,
-            "columns": list(self.cells([PROBE])[0]),
+            "features": list(first.recipe.data.features),
+            "columns": list(self.cells([PROBE], self._probe)[0]),
             "intervals": probe.lower is not None,
             "level": self.predictor.level if probe.lower is not None else None,
             "applicability": probe.outside is not None,
             "explanations": self._explains(),
             "notes": list(self.predictor.notes),
         }
+
+    @property
+    def _probe(self) -> list[list[float | None]]:
+        """Of the probe, of which no column is known."""
+        return [[None] * len(self.predictor.run.recipe.data.features)]
 
     def _row(self, found: PredictedMolecule) -> dict[str, Any]:
         reason = found.reason
@@ -117,7 +130,7 @@ class Network:
     def _explains(self) -> bool:
         """Whether this kind of network can be explained."""
         try:
-            self.explain(PROBE, 0)
+            self.explain(PROBE, 0, self._probe[0])
         except InputError:
             return False
         return True
@@ -125,6 +138,13 @@ class Network:
     def _worded(self, reason: str) -> str:
         own = self.predictor.run.recipe.data.most_atoms == self.atoms
         return reason.replace(OF_THE_RUN, OF_THE_SERVER) if own else reason
+
+
+def _numbers(features: Features | None) -> list[list[float]] | None:
+    """NaN for None."""
+    if features is None:
+        return None
+    return [[math.nan if value is None else value for value in row] for row in features]
 
 
 def _known(value: float) -> float | None:

@@ -20,6 +20,7 @@ PORTION = 32
 MOST_SLOW = 3
 
 Row = dict[str, Any]
+Features = Sequence[Sequence[float | None]]  # None: unknown
 
 
 class Busy(Exception):
@@ -50,11 +51,17 @@ class Pool:
         finally:
             self.free.put(worker)
 
-    def rows(self, do: str, smiles: Sequence[str], seconds: float) -> Iterator[list[Row]]:
-        """Rows of the molecules in order, portion by portion, as long as there is time; `do`: "predict" or "cells"."""
+    def rows(
+        self, do: str, smiles: Sequence[str], seconds: float, features: Features | None = None
+    ) -> Iterator[list[Row]]:
+        """Rows of the molecules in order, portion by portion, as long as there is time; `do`: "predict" or "cells".
+
+        `features` has a row for each molecule, where the network reads own columns.
+        """
         request = _Request(self, do, seconds)
         for start in range(0, len(smiles), PORTION):
-            yield request.portion(smiles[start : start + PORTION])
+            portion = slice(start, start + PORTION)
+            yield request.portion(smiles[portion], None if features is None else features[portion])
 
     def close(self) -> None:
         """End all workers."""
@@ -71,7 +78,7 @@ class _Request:
         self.deadline = time.monotonic() + seconds
         self.slow = 0
 
-    def portion(self, smiles: Sequence[str]) -> list[Row]:
+    def portion(self, smiles: Sequence[str], features: Features | None) -> list[Row]:
         most = self.pool.limits.letters
         rows: dict[int, Row] = {
             place: _without(each[:most], f"The SMILES has {len(each):,} letters: give at most {most:,}.")
@@ -79,20 +86,24 @@ class _Request:
             if len(each) > most
         }
         asked = [place for place in range(len(smiles)) if place not in rows]
-        found = self._together([smiles[place] for place in asked])
+        own = None if features is None else [features[place] for place in asked]
+        found = self._together([smiles[place] for place in asked], own)
         return [row for _, row in sorted((rows | dict(zip(asked, found, strict=True))).items())]
 
-    def _together(self, smiles: list[str]) -> list[Row]:
+    def _together(self, smiles: list[str], features: Features | None) -> list[Row]:
         if not smiles:
             return []
         refusal = self._refusal()
         if refusal:
             return [_without(each, refusal) for each in smiles]
         try:
-            return list(self.pool.ask(self.pool.limits.seconds, self.do, smiles=smiles))
+            beside = {} if features is None else {"features": features}
+            return list(self.pool.ask(self.pool.limits.seconds, self.do, smiles=smiles, **beside))
         except TooSlow:
             if len(smiles) > 1:
-                return [row for each in smiles for row in self._together([each])]
+                alone = [None] * len(smiles) if features is None else [[row] for row in features]
+                pairs = zip(smiles, alone, strict=True)
+                return [row for each, own in pairs for row in self._together([each], own)]
             self.slow += 1
             return [_without(smiles[0], f"The molecule took longer than {self.pool.limits.seconds:g} s.")]
 

@@ -16,6 +16,11 @@ Text = Annotated[str, Field(strict=True), AfterValidator(_whole)]
 Smiles = Annotated[Text, Field(description="A molecule as SMILES.", examples=["CCO"])]
 
 
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+# Of the columns that the network reads beside molecules, by name; null: unknown.
+Features = dict[Text, Number | None]
+
+
 class Asked(BaseModel):
     """A request: unknown fields are errors."""
 
@@ -26,6 +31,12 @@ class PredictRequest(Asked):
     """Molecules to predict."""
 
     smiles: list[Smiles] = Field(min_length=1, examples=[["CCO", "c1ccccc1"]])
+    features: list[Features] | None = Field(
+        None,
+        description="Values of own columns, where the network reads any (see /api/model): one group for each molecule, "
+        "or one for all; null where a value is unknown.",
+        examples=[None],
+    )
 
 
 class ExplainRequest(Asked):
@@ -33,6 +44,9 @@ class ExplainRequest(Asked):
 
     smiles: Smiles
     target: Text | None = Field(None, description="By default the first one.", examples=["logp"])
+    features: Features | None = Field(
+        None, description="Values of own columns, where the network reads any.", examples=[None]
+    )
 
 
 class TargetPrediction(BaseModel):
@@ -80,6 +94,7 @@ class ExplainResponse(BaseModel):
     baseline: float = Field(description="The prediction at the baseline.", examples=[2.45])
     residual: float = Field(description="What contributions leave of prediction - baseline.", examples=[0.0001])
     descriptors: float = Field(0.0, description="Contribution of descriptors of the whole molecule, where it has any.")
+    features: dict[str, float] = Field({}, description="Contribution of each own column, where it reads any.")
     atoms: list[float] = Field(description="Contribution of each atom.", examples=[[0.1, -0.9, -2.0]])
     bonds: list[BondContribution]
     sentence: str = Field(description="Whether contributions add up.", examples=["The contributions add up."])
@@ -123,10 +138,13 @@ class ModelResponse(BaseModel):
 
     name: str = Field(description="Of the recipe.", examples=["logp"])
     targets: list[str] = Field(examples=[["logp"]])
-    kind: Literal["values", "labels", "classes"] = Field(
-        description="Values in the units of the data, or probabilities of labels or classes."
+    kind: Literal["values", "labels", "classes", "mixed"] = Field(
+        description="Values in the units of the data, probabilities of labels or classes, or targets of several kinds."
     )
     metric: str = Field(examples=["mae"])
+    features: list[str] = Field(
+        description="Columns that the network reads beside each molecule; their values have to be given.", examples=[[]]
+    )
     members: list[Member]
     data: Data
     intervals: bool = Field(description="Whether predictions have an interval.")

@@ -7,6 +7,7 @@ that a spreadsheet would compute is marked as text.
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,7 +15,10 @@ from ckgconv.checks import InputError, require
 from ckgconv.data.delimited import read_delimited
 from ckgconv.data.spreadsheet import as_text
 from ckgconv.data.table import Table
+from ckgconv.data.table_stream import WholeTable
 from ckgconv.serve.pool import Row
+from ckgconv.uncertainty.asked_columns import asked_columns, handed
+from ckgconv.uncertainty.parallel import Rows
 
 # What messages call the file, whatever its name was.
 UPLOAD = "upload.csv"
@@ -32,6 +36,26 @@ def read_upload(content: bytes, most_rows: int) -> Table:
     count = len(table.rows)
     require(count <= most_rows, f"The file has {count:,} rows: send at most {most_rows:,} at once.")
     return Table(Path("The file"), table.columns, table.rows, table.lines)
+
+
+def asked_rows(table: Table, column: str, features: Sequence[str]) -> Rows:
+    """What the network reads of a table: SMILES, values of own columns, and reasons where a cell is no number."""
+    whole = WholeTable(table.path, table.columns, len(table.rows), table.rows, ())
+    asked = asked_columns(whole, column, features)
+    (chunk,) = whole.chunks(len(table.rows))
+    rows = handed(chunk, asked)
+    # JSON between processes has no NaN.
+    values = (
+        None if rows.features is None else [[None if each != each else each for each in row] for row in rows.features]
+    )
+    return replace(rows, features=values)  # type: ignore[arg-type]
+
+
+def with_reasons(portions: Iterator[list[Row]], reasons: Sequence[str]) -> Iterator[list[Row]]:
+    """The portions, with the reasons of rows that hold no molecule in place of their predictions."""
+    known = iter(reasons)
+    for portion in portions:
+        yield [{"reason": reason} if (reason := next(known)) else row for row in portion]
 
 
 def written(table: Table, columns: Sequence[str], portions: Iterator[list[Row]]) -> Iterator[str]:

@@ -63,6 +63,7 @@ LATER: dict[str, list[tuple[str, object]]] = {
         ("sampling", asdict(SamplingRecipe())),
         ("ema_decay", 0.0),
         ("smooth_validation", 1),
+        ("norm_statistics", "running"),
         ("draws", 1),
         ("consistency", 0.0),
         ("sharpening", 0.5),

@@ -118,6 +118,11 @@ def _check_mean(mean: object) -> None:
         isinstance(mean, Tensor) and mean.dim() == 0,
         f"The loss given returned {shape}: return one tensor without dimensions, the mean over the rows.",
     )
+    assert isinstance(mean, Tensor)
+    require(
+        mean.requires_grad or not torch.is_grad_enabled(),
+        "The loss given returned a number without a gradient: compute it from the prediction, without detach().",
+    )
 
 
 def _metric(given: GivenMetric, targets: Targets) -> Metric:

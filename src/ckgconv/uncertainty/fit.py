@@ -23,9 +23,10 @@ from ckgconv.data.tables import read_molecules, read_table
 from ckgconv.engine.ensemble import predicted_outcomes
 from ckgconv.engine.predict import reading_of
 from ckgconv.engine.run import Run
+from ckgconv.tasks.mixed import Column, MixedLoss, class_of
 from ckgconv.uncertainty.applicability import Applicability, fitted_applicability
 from ckgconv.uncertainty.calibration import Calibration, calibrate_classes, calibrate_labels
-from ckgconv.uncertainty.intervals import Values, fitted_scores
+from ckgconv.uncertainty.intervals import Scores, Values, fitted_scores
 from ckgconv.uncertainty.kept import Uncertainty
 from ckgconv.uncertainty.outputs import output_names
 
@@ -52,15 +53,47 @@ def fit(runs: Sequence[Run]) -> Uncertainty:
     """Of one run or the members of an ensemble, trained or opened with their data."""
     kind, names = runs[0].learner.task.loss.targets, output_names(runs[0])
     applicability = training_domain(runs)
-    if kind not in ("values", "labels", "classes"):
-        note = "targets of several kinds have neither intervals nor calibrated probabilities"
-        return Uncertainty(len(runs), names, notes=(note,), applicability=applicability)
     found = split_outcomes(runs, "val")
+    loss = runs[0].learner.task.loss
+    if isinstance(loss, MixedLoss):
+        fitted = [_of_column(column, names, found) for column in loss.columns]
+        return Uncertainty(
+            len(runs),
+            names,
+            scores=tuple(score for each in fitted for score in each.scores),
+            calibrations=tuple(calibration for each in fitted for calibration in each.calibrations),
+            notes=tuple(each.note for each in fitted if each.note),
+            applicability=applicability,
+        )
     if kind == "values":
         scores = tuple(fitted_scores(found.values, found.target, found.deviation))
         return Uncertainty(len(runs), names, scores=scores, applicability=applicability)
     calibrations, notes = _calibrations(kind, names, found)
     return Uncertainty(len(runs), names, calibrations=calibrations, notes=notes, applicability=applicability)
+
+
+@dataclass(frozen=True)
+class FittedColumn:
+    """Of one column among others of several kinds, for each of its outputs."""
+
+    scores: Sequence[Scores | None]
+    calibrations: Sequence[Calibration | None]
+    note: str = ""  # why a probability was not calibrated
+
+
+def _of_column(column: Column, names: Sequence[str], found: SplitOutcomes) -> FittedColumn:
+    values, target = found.values[:, column.places], found.target[:, column.places]
+    nothing = [None] * column.outputs
+    if column.targets == "values":
+        deviation = None if found.deviation is None else found.deviation[:, column.places]
+        return FittedColumn(fitted_scores(values, target, deviation), nothing)
+    if column.targets == "labels":
+        calibration = calibrate_labels(values[:, 0], target[:, 0])
+    else:
+        calibration = calibrate_classes(values, class_of(torch.from_numpy(target)).numpy())
+    if isinstance(calibration, str):
+        return FittedColumn(nothing, nothing, f"{names[column.start]}: {calibration}")
+    return FittedColumn(nothing, [calibration] * column.outputs)
 
 
 def _calibrations(

@@ -66,11 +66,13 @@ def fitted_scores(predicted: Values, target: Values, deviation: Values | None) -
 
 
 def bounds(
-    scores: Sequence[Scores], level: float, predicted: Values, deviation: Values | None
+    scores: Sequence[Scores | None], level: float, predicted: Values, deviation: Values | None
 ) -> tuple[Values, Values]:
-    """Lower and upper bounds [M, T] of predictions [M, T]; NaN where undefined."""
+    """Lower and upper bounds [M, T] of predictions [M, T]; NaN where undefined, as for outputs without scores."""
     half = np.full_like(predicted, np.nan)
     for output, each in enumerate(scores):
+        if each is None:
+            continue
         width = 1.0 if each.floor is None or deviation is None else deviation[:, output] + each.floor
         half[:, output] = each.quantile(level) * width
     return predicted - half, predicted + half

@@ -11,8 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
+from ckgconv.engine.output_names import class_columns
 from ckgconv.engine.run import Run
+from ckgconv.tasks.mixed import class_of
 from ckgconv.uncertainty.fit import split_outcomes
 from ckgconv.uncertainty.intervals import Coverage, Values, coverage
 from ckgconv.uncertainty.kept import Uncertainty
@@ -55,12 +58,22 @@ def judge(runs: Sequence[Run], uncertainty: Uncertainty, split: str = "test", le
     lower, upper = predictor.interval(found.values, found.deviation)
     covered = {}
     if lower is not None and upper is not None:
-        covered = dict(zip(predictor.names, coverage(level, lower, upper, found.target), strict=True))
+        every = zip(predictor.names, coverage(level, lower, upper, found.target), uncertainty.scores, strict=True)
+        covered = {name: each for name, each, scores in every if scores is not None}
     calibrated = predictor.calibrated(found.values)
     sharp = {}
     if calibrated is not None and calibrated.shape == found.target.shape:
+        classes = class_columns(runs[0].recipe)
+        inside = {place for start, names in classes.values() for place in range(start, start + len(names))}
         columns = zip(predictor.names, found.values.T, calibrated.T, found.target.T, strict=True)
-        sharp = {name: _sharpness(*each) for name, *each in columns if np.isfinite(each[1]).any()}
+        for place, (name, *each) in enumerate(columns):
+            if place not in inside and np.isfinite(each[1]).any():
+                sharp[name] = _sharpness(*each)
+        for name, (start, names) in classes.items():
+            own = slice(start, start + len(names))
+            if np.isfinite(calibrated[:, own]).any():
+                target = class_of(torch.from_numpy(found.target[:, own])).double().numpy()
+                sharp[name] = _sharpness_of_classes(found.values[:, own], calibrated[:, own], target)
     elif calibrated is not None:
         sharp = {"classes": _sharpness_of_classes(found.values, calibrated, found.target[:, 0])}
     return Judged(covered, sharp, predictor.notes)

@@ -8,18 +8,19 @@ Both are data only. A file that is damaged, or of a later format, is refused; a 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
+from pydantic import FailFast, Field, FiniteFloat, with_config
 from safetensors import SafetensorError
 
 from ckgconv.checks import InputError, require
 from ckgconv.data.fingerprints import BITS, RADIUS, WIDTH
-from ckgconv.engine.json_object import JsonObject
-from ckgconv.files import digest, parse_json, read_text, valid_json, write_text, write_whole
-from ckgconv.recipe.format import FORMAT, check_format
+from ckgconv.files import digest, read_text, valid_json, write_text, write_whole
+from ckgconv.recipe.format import FORMAT, group_of
+from ckgconv.recipe.values import KEPT, read
 from ckgconv.uncertainty.applicability import Applicability
 from ckgconv.uncertainty.calibration import Calibration
 from ckgconv.uncertainty.intervals import Scores
@@ -36,8 +37,8 @@ class Uncertainty:
 
     members: int  # K
     outputs: tuple[str, ...]  # [T] their names
-    scores: tuple[Scores, ...] = ()  # [T] of values; empty for probabilities
-    calibrations: tuple[Calibration | None, ...] = ()  # [T] of labels, [1] of classes; None: not fitted
+    scores: tuple[Scores | None, ...] = ()  # [T] of values; None for a probability, empty for probabilities alone
+    calibrations: tuple[Calibration | None, ...] = ()  # [T], of classes alone [1]; None: a value, or not fitted
     notes: tuple[str, ...] = ()  # why something was not fitted
     applicability: Applicability | None = None
 
@@ -48,7 +49,10 @@ def write_uncertainty(folder: Path, found: Uncertainty) -> None:
         "format": FORMAT,
         "members": found.members,
         "outputs": list(found.outputs),
-        "scores": [{"floor": each.floor, "ascending": each.ascending.tolist()} for each in found.scores],
+        "scores": [
+            None if each is None else {"floor": each.floor, "ascending": each.ascending.tolist()}
+            for each in found.scores
+        ],
         "calibrations": [None if each is None else dict(vars(each)) for each in found.calibrations],
         "notes": list(found.notes),
     }
@@ -70,6 +74,52 @@ def write_uncertainty(folder: Path, found: Uncertainty) -> None:
     write_text(folder / FILE, valid_json(values))
 
 
+@dataclass(frozen=True)
+class KeptScores:
+    """`Scores` in the file."""
+
+    ascending: Annotated[tuple[FiniteFloat, ...], FailFast()]
+    floor: Annotated[FiniteFloat, Field(gt=0)] | None = None
+
+    def scores(self, name: str) -> Scores:
+        """As an array [n], which `name` names in error messages."""
+        ascending = np.array(self.ascending, dtype=np.float64)
+        sound = bool((ascending >= 0).all()) and bool((np.diff(ascending) >= 0).all())
+        require(sound, f"{name}.ascending is not ascending from 0")
+        return Scores(ascending, self.floor)
+
+
+@dataclass(frozen=True)
+class KeptCalibration:
+    """`Calibration` in the file."""
+
+    slope: Annotated[FiniteFloat, Field(gt=0)]
+    offset: FiniteFloat
+
+
+@dataclass(frozen=True)
+class KeptDomain:
+    """The numbers of `Applicability` in the file."""
+
+    threshold: Annotated[float, Field(ge=0, le=1)]
+    bits: int
+    radius: int
+    molecules_sha256: str
+
+
+@with_config(KEPT)
+@dataclass(frozen=True)
+class KeptUncertainty:
+    """uncertainty.json."""
+
+    members: int
+    outputs: tuple[str, ...]
+    scores: Annotated[tuple[KeptScores | None, ...], FailFast()] = ()
+    calibrations: Annotated[tuple[KeptCalibration | None, ...], FailFast()] = ()
+    notes: tuple[str, ...] = ()
+    applicability: KeptDomain | None = None
+
+
 def read_uncertainty(folder: Path) -> Uncertainty | None:
     """What is kept in a folder; None where nothing is."""
     path = folder / FILE
@@ -77,59 +127,36 @@ def read_uncertainty(folder: Path) -> Uncertainty | None:
         return None
     remedy = f"restore it, or remove it to predict without ({FILE} in {folder})."
     try:
-        values = JsonObject(parse_json(read_text(path, remedy)))
-        check_format(values.values.get("format", FORMAT), "it")
-        return _read(folder, values)
+        return _restored(folder, read(group_of(read_text(path, remedy)), KeptUncertainty))
     except InputError as error:
         raise InputError(f"{path} cannot be used ({str(error).rstrip('.')}): {remedy}") from error
 
 
-def _read(folder: Path, values: JsonObject) -> Uncertainty:
-    outputs = values.get("outputs", tuple[str, ...])
-    scores = tuple(_scores(each) for each in values.parts("scores"))
-    found = values.values.get("calibrations", [])
-    require(isinstance(found, list), "calibrations is not a list")
-    calibrations = tuple(None if each is None else _calibration(JsonObject(each, "calibrations")) for each in found)
+def _restored(folder: Path, kept: KeptUncertainty) -> Uncertainty:
+    outputs, scores, calibrations = kept.outputs, kept.scores, kept.calibrations
     require(len(scores) in (0, len(outputs)), f"it has scores of {len(scores)} outputs, not of {len(outputs)}")
     require(
         len(calibrations) in (0, 1, len(outputs)),
         f"it has calibrations of {len(calibrations)} outputs, not of {len(outputs)}",
     )
     return Uncertainty(
-        members=values.get("members", int),
+        members=kept.members,
         outputs=outputs,
-        scores=scores,
-        calibrations=calibrations,
-        notes=values.get("notes", tuple[str, ...], ()),
-        applicability=_applicability(folder, values.part("applicability")) if "applicability" in values else None,
+        scores=tuple(None if each is None else each.scores(f"scores[{place}]") for place, each in enumerate(scores)),
+        calibrations=tuple(None if each is None else Calibration(**vars(each)) for each in calibrations),
+        notes=kept.notes,
+        applicability=None if kept.applicability is None else _applicability(folder, kept.applicability),
     )
 
 
-def _scores(values: JsonObject) -> Scores:
-    ascending = np.array(values.get("ascending", tuple[float, ...]), dtype=np.float64)
-    floor = values.get_optional("floor", float)
-    sound = bool((ascending >= 0).all()) and bool((np.diff(ascending) >= 0).all())
-    require(sound, f"{values.name}.ascending is not ascending from 0")
-    require(floor is None or 0 < floor < np.inf, f"{values.name}.floor is {floor}, not a positive number")
-    return Scores(ascending, floor)
-
-
-def _calibration(values: JsonObject) -> Calibration:
-    slope, offset = values.get("slope", float), values.get("offset", float)
-    require(0 < slope < np.inf and bool(np.isfinite(offset)), f"its calibration {slope}, {offset} is none")
-    return Calibration(slope, offset)
-
-
-def _applicability(folder: Path, values: JsonObject) -> Applicability:
-    kind = values.get("bits", int), values.get("radius", int)
+def _applicability(folder: Path, kept: KeptDomain) -> Applicability:
+    kind = kept.bits, kept.radius
     require(kind == (BITS, RADIUS), f"its fingerprints have bits and radius {kind}, not {(BITS, RADIUS)}")
-    threshold = values.get("threshold", float)
-    require(0 <= threshold <= 1, f"its threshold is {threshold}, not a similarity")
     path = folder / MOLECULES
     try:
         require(path.is_file() and path.stat().st_size <= MOST_BYTES, f"{MOLECULES} is missing or too large")
         data = path.read_bytes()
-        require(digest(data) == values.get("molecules_sha256", str), f"{MOLECULES} has another digest")
+        require(digest(data) == kept.molecules_sha256, f"{MOLECULES} has another digest")
         arrays = safetensors.numpy.load(data)
         fingerprints, text = arrays["fingerprints"], arrays["smiles"]
     except (OSError, SafetensorError, KeyError) as error:
@@ -137,4 +164,4 @@ def _applicability(folder: Path, values: JsonObject) -> Applicability:
     smiles = tuple(bytes(text).decode("utf-8", "replace").split("\n"))
     sound = fingerprints.dtype == np.uint8 and fingerprints.shape == (len(smiles), WIDTH)
     require(sound, f"{MOLECULES} has fingerprints of {list(fingerprints.shape)} for {len(smiles)} molecules")
-    return Applicability(fingerprints, smiles, threshold)
+    return Applicability(fingerprints, smiles, kept.threshold)

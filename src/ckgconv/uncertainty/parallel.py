@@ -1,28 +1,36 @@
-"""Molecules predicted a chunk at a time, by this process or by several at once, in their order.
+"""Molecules predicted a chunk at a time, in their order, by one process or several.
 
-Each process opens the networks itself and uses one thread: a small network keeps one core busy, so that two processes
-predict nearly twice as many molecules per second. Only so many chunks are under way that memory stays the same however
-long the input is. Processes are spawned.
+On a CPU these are processes of their own (`workers`), one too, so that a molecule that ends its process ends neither
+the others nor the command. Each uses one thread: a small network keeps one core busy, and two processes predict nearly
+twice as many molecules per second. On a GPU one worker is this process, and under torchrun each of its processes is:
+another one would wait for its peers. Only so many chunks are under way that memory stays the same however long the
+input is.
+
+The rows of a process that has ended, killed or not, are predicted again. Where that happens once more, the first rows
+that are waited for are predicted alone, by halves, until the row is found that no process survives.
 """
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
+from functools import partial
 
 import torch
 
 from ckgconv.checks import InputError, check_whole
+from ckgconv.engine.setup import process_count
 from ckgconv.uncertainty.predicted import Cells, PredictedMolecules
 from ckgconv.uncertainty.predictor import LEVEL, Features, Predictor
+from ckgconv.uncertainty.workers import Ended, Task, Workers
 
 # Molecules that a process predicts at a time.
 CHUNK = 512
 # Chunks under way for each process.
 AHEAD = 3
 MOST_WORKERS = 1024
+# How often rows are given to processes that end.
+TRIES = 2
+KILLED = "The process that predicted it ended without a word, perhaps for want of memory."
 
 
 @dataclass(frozen=True)
@@ -79,40 +87,71 @@ def _predicted(predictor: Predictor, embed: bool, rows: Rows) -> PredictedMolecu
     return predictor.predict(rows.smiles, features=rows.features)
 
 
-_opened: tuple[Predictor, bool] | None = None
-
-
-def _open_here(opening: Opening) -> None:
-    """In a process of its own."""
-    global _opened
-    torch.set_num_threads(1)
-    _opened = opening.open(), opening.embed
-
-
-def _predict_here(rows: Rows) -> Cells:
-    assert _opened is not None
-    return predict_chunk(*_opened, rows)
-
-
 def predict_chunks(opening: Opening, predictor: Predictor, chunks: Iterator[Rows], workers: int) -> Iterator[Cells]:
-    """Columns of each chunk of rows, in order; one worker is this process, with `predictor`."""
+    """Columns of each chunk of rows, in order; `predictor` is what is opened here."""
     check_whole("The number of workers", workers, 1, MOST_WORKERS)
-    if workers == 1:
+    on_cpu = predictor.run.learner.fabric.device.type == "cpu"
+    if process_count() > 1 or (workers == 1 and not on_cpu):
         for rows in chunks:
             yield predict_chunk(predictor, opening.embed, rows)
         return
-    with ProcessPoolExecutor(workers, get_context("spawn"), _open_here, (opening,)) as pool:
-        waiting: deque[Future[Cells]] = deque()
+    task = partial(_predict_here, opening)
+    with Workers(workers, task, forked=on_cpu) as crew:
+        waiting: deque[Waiting] = deque()
+        for rows in chunks:
+            waiting.append(Waiting(rows, crew.submit(rows)))
+            if len(waiting) >= AHEAD * workers:
+                yield _first(crew, waiting, predictor, opening)
+        while waiting:
+            yield _first(crew, waiting, predictor, opening)
+
+
+@dataclass
+class Waiting:
+    """Rows, and the task that predicts them."""
+
+    rows: Rows
+    task: Task[Rows, Cells]
+
+
+def _first(crew: Workers[Rows, Cells], waiting: deque[Waiting], predictor: Predictor, opening: Opening) -> Cells:
+    """The columns of the first rows that wait; they wait no longer."""
+    for last in (*[False] * (TRIES - 1), True):
         try:
-            for chunk in chunks:
-                waiting.append(pool.submit(_predict_here, chunk))
-                if len(waiting) >= AHEAD * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        except BrokenProcessPool as error:
-            raise InputError(
-                "A process that predicted ended without a word, perhaps for want of memory: give fewer --workers."
-            ) from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            found = waiting[0].task.result()
+        except Ended:
+            for each in () if last else waiting:
+                each.task = crew.again(each.task)
+        else:
+            waiting.popleft()
+            return found
+    return _alone(crew, waiting.popleft().rows, predictor, opening)
+
+
+def _alone(crew: Workers[Rows, Cells], rows: Rows, predictor: Predictor, opening: Opening) -> Cells:
+    """Rows that are predicted while nothing else is, by halves where their process ends."""
+    count = len(rows.smiles)
+    for _ in range(1 if count > 1 else TRIES):
+        try:
+            return crew.alone(rows)
+        except Ended:
+            continue
+    if count > 1:
+        half = count // 2
+        parts = (rows.part(0, half), rows.part(half, count))
+        first, second = (_alone(crew, part, predictor, opening) for part in parts)
+        return {name: first[name] + second[name] for name in first}
+    nothing = _predicted(predictor, opening.embed, replace(rows, smiles=[""])).columns()
+    return nothing | {"reason": [KILLED]}
+
+
+_opened: Predictor | None = None
+
+
+def _predict_here(opening: Opening, rows: Rows) -> Cells:
+    """In a process of its own, which opens the networks for its first rows."""
+    global _opened
+    if _opened is None:
+        torch.set_num_threads(1)
+        _opened = opening.open()
+    return predict_chunk(_opened, opening.embed, rows)

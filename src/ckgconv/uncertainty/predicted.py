@@ -74,6 +74,7 @@ class PredictedMolecules(Sequence[PredictedMolecule]):
     nearness: Nearness | None = None
     classes: dict[str, list[str]] = field(default_factory=dict)  # by target of classes, the most probable one [M]
     embeddings: Values | None = None  # [M, D]
+    scored: Sequence[bool] | None = None  # [T] of several kinds: whether an output is a value, which has an interval
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -123,8 +124,9 @@ class PredictedMolecules(Sequence[PredictedMolecule]):
         }
         for ending, values in groups.items():
             if values is not None:
-                for name, column in zip(self.names, values.T, strict=True):
-                    found[column_name(name, ending)] = _defined(column)
+                for place, (name, column) in enumerate(zip(self.names, values.T, strict=True)):
+                    if self._has(place, ending):
+                        found[column_name(name, ending)] = _defined(column)
         for target, names in self.classes.items():
             found[column_name(target, "predicted")] = [each or None for each in names]
         if self.nearness is not None:
@@ -137,6 +139,12 @@ class PredictedMolecules(Sequence[PredictedMolecule]):
         if self.embeddings is not None:
             found |= {f"embedding{place}": _defined(column) for place, column in enumerate(self.embeddings.T)}
         return found
+
+    def _has(self, place: int, ending: str) -> bool:
+        """Whether an output has a column: of several kinds, values have bounds, and the others calibrations."""
+        if self.scored is None or ending not in ("lower", "upper", "calibrated"):
+            return True
+        return self.scored[place] != (ending == "calibrated")
 
 
 def column_name(name: str, ending: str) -> str:

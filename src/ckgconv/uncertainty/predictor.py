@@ -21,7 +21,7 @@ from ckgconv.data.molecules import parse_smiles
 from ckgconv.data.packed_molecules import with_values
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
-from ckgconv.engine.output_names import most_probable
+from ckgconv.engine.output_names import class_columns, most_probable
 from ckgconv.engine.predict import predict_molecules, read_for
 from ckgconv.engine.run import Run
 from ckgconv.engine.together import check_together
@@ -93,7 +93,7 @@ class Predictor:
             return ()
         found = [f"Not calibrated: {note}." for note in self.uncertainty.notes]
         for name, scores in zip(self.names, self.uncertainty.scores, strict=False):
-            if np.isnan(scores.quantile(self.level)):
+            if scores is not None and np.isnan(scores.quantile(self.level)):
                 found.append(
                     f"No interval of {name} at level {self.level:g}: {len(scores.ascending)} validation rows allow "
                     f"{scores.largest_level:.3f} at most."
@@ -145,7 +145,14 @@ class Predictor:
             nearness=self._nearness(smiles, reasons),
             classes=most_probable(self.run.recipe, _rows(values, reasons)),
             embeddings=found[0].embeddings,
+            scored=self._scored,
         )
+
+    @property
+    def _scored(self) -> list[bool] | None:
+        """[T] which outputs have an interval, where some have and others have not."""
+        scores = () if self.uncertainty is None else self.uncertainty.scores
+        return [each is not None for each in scores] if any(scores) and not all(scores) else None
 
     def embedded(self, smiles: Sequence[str], features: Features | None = None) -> PredictedMolecules:
         """Predictions with what the head of the one network reads."""
@@ -157,7 +164,7 @@ class Predictor:
 
     def interval(self, values: Values, deviation: Values | None) -> tuple[Values | None, Values | None]:
         """Bounds [M, T] of values [M, T]; None where no interval was fitted."""
-        if self.uncertainty is None or not self.uncertainty.scores:
+        if self.uncertainty is None or not any(self.uncertainty.scores):
             return None, None
         return bounds(self.uncertainty.scores, self.level, values, deviation)
 
@@ -172,6 +179,11 @@ class Predictor:
         for output, each in enumerate(calibrations):
             if each is not None:
                 found[:, output] = calibrated_labels(each, values[:, output])
+        for start, names in class_columns(self.run.recipe).values():
+            shared = calibrations[start] if len(calibrations) == values.shape[1] else None
+            if shared is not None:
+                places = slice(start, start + len(names))
+                found[:, places] = calibrated_classes(shared, values[:, places])
         return found
 
     def _nearness(self, smiles: Sequence[str], reasons: Sequence[str]) -> Nearness | None:

@@ -7,6 +7,7 @@ const EXAMPLE = ["CC(=O)Oc1ccccc1C(=O)O", "Cn1cnc2c1c(=O)n(C)c(=O)n2C", "CC(C)Cc
 const element = (id) => document.getElementById(id);
 let model = null;
 let asked = [];
+let askedFeatures = null;
 let chosen = null;
 let stopping = null;
 let address = null;
@@ -82,8 +83,30 @@ function describe() {
   element("smiles-hint").textContent =
     `At most ${count(limits.molecules)} molecules of at most ${count(limits.atoms)} atoms. Ctrl+Enter predicts.`;
   element("table-hint").textContent =
-    `At most ${count(limits.rows)} rows and ${Math.floor(limits.file_bytes / 2 ** 20)} MB. Other columns are kept.`;
+    `At most ${count(limits.rows)} rows and ${Math.floor(limits.file_bytes / 2 ** 20)} MB. ${
+      model.features.length ? `It needs the columns ${model.features.join(", ")}, with empty cells where unknown. ` : ""
+    }Other columns are kept.`;
   element("column").placeholder = data.smiles_column;
+}
+
+// --- columns that the network reads beside molecules
+
+function featureFields() {
+  const fields = model.features.flatMap((name, place) => {
+    const field = made("input", { id: `feature${place}`, type: "text", inputMode: "decimal", autocomplete: "off", placeholder: "unknown" });
+    return [made("label", { htmlFor: field.id, textContent: `${name}, of all molecules above` }), field];
+  });
+  element("features").replaceChildren(...fields);
+}
+
+// By name; null where a field is empty; throws an error with a sentence for what is no number.
+function featureValues() {
+  if (!model.features.length) return null;
+  return Object.fromEntries(model.features.map((name, place) => {
+    const text = element(`feature${place}`).value.trim().replace(",", ".");
+    if (text && !Number.isFinite(Number(text))) throw new Error(`${name} is no number: correct it, or leave it empty.`);
+    return [name, text ? Number(text) : null];
+  }));
 }
 
 // --- several molecules
@@ -144,7 +167,8 @@ function legend() {
   } else if (model.members.length > 1) {
     words.push("± is the standard deviation between the runs.");
   }
-  if (model.kind !== "values") words.push("Values are probabilities.");
+  if (model.kind === "mixed") words.push("Of labels and classes, values are probabilities.");
+  else if (model.kind !== "values") words.push("Values are probabilities.");
   if (model.applicability) words.push("Similarity is that to the nearest molecule of training, from 0 to 1.");
   return [...words, ...model.notes].join(" ");
 }
@@ -162,9 +186,10 @@ async function predict(event) {
   element("results").hidden = false;
   say("status", "Computing…");
   try {
-    const { molecules } = await post("/api/predict", { smiles });
+    const features = featureValues();
+    const { molecules } = await post("/api/predict", { smiles, features: features && [features] });
     const refused = molecules.filter((row) => row.reason).length;
-    asked = smiles;
+    [asked, askedFeatures] = [smiles, features];
     element("rows").tHead.replaceChildren(header());
     element("rows").tBodies[0].replaceChildren(...molecules.map(resultRow));
     say("status", refused ? `${molecules.length - refused} of ${molecules.length} molecules predicted.` : "");
@@ -186,11 +211,13 @@ async function explain(smiles, focus = true) {
   say("explained", "Computing…");
   if (focus) element("why").focus();
   try {
-    const found = await post("/api/explain", { smiles, target: element("target").value || null });
+    const target = element("target").value || null;
+    const found = await post("/api/explain", { smiles, target, features: askedFeatures });
     element("picture").src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(found.svg)}`;
     element("picture").alt = `${smiles} with what each atom adds to ${found.target}`;
     const than = `${shown(found.prediction)}, and ${shown(found.baseline)} at the baseline`;
-    element("method").textContent = `Red raises the prediction, blue lowers it. ${found.sentence}`;
+    const beside = Object.entries(found.features).map(([name, value]) => `${name} adds ${shown(value)}.`).join(" ");
+    element("method").textContent = `Red raises the prediction, blue lowers it. ${beside} ${found.sentence}`;
     say("explained", `${found.unit} of ${smiles}: ${than}`);
   } catch (error) {
     element("picture").removeAttribute("src");
@@ -257,9 +284,12 @@ async function predictTable(event) {
 
 // The molecules of the list as a CSV, written by the server as that of a table.
 async function save() {
-  const quoted = asked.map((smiles) => `"${smiles.replaceAll('"', '""')}"`);
+  const quoted = (text) => `"${String(text ?? "").replaceAll('"', '""')}"`;
+  const line = (first, cells) => [first, ...cells].map(quoted).join(",");
+  const values = Object.values(askedFeatures ?? {});
+  const text = [line("smiles", model.features), ...asked.map((smiles) => line(smiles, values))].join("\n") + "\n";
   const form = new FormData();
-  form.append("file", new Blob([["smiles", ...quoted].join("\n") + "\n"]), "upload.csv");
+  form.append("file", new Blob([text]), "upload.csv");
   form.append("column", "smiles");
   try {
     const { blob } = await streamed(await ask("/api/predict-file", { method: "POST", body: form }), () => {});
@@ -315,6 +345,7 @@ try {
   model = await (await ask("/api/model")).json();
   element("target").replaceChildren(...model.targets.map((name) => made("option", { value: name, textContent: name })));
   describe();
+  featureFields();
   document.documentElement.dataset.ready = "yes";
 } catch (error) {
   say("summary", error.message, true);
