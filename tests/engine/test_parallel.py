@@ -42,3 +42,8 @@ def test_a_process_without_graphs_takes_part_in_every_metric():
     one = run([str(UNEVEN)])
     assert one.count("\n") == 22
     assert run([*LAUNCHER, str(UNEVEN)]) == one
+
+
+def test_no_thread_of_the_connections_outlives_the_interpreters_exit():
+    printed = run([*LAUNCHER, str(Path(__file__).with_name("closing_script.py"))])
+    assert sorted(printed.split()) == ["0:closed", "1:closed"]

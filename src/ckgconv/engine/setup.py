@@ -4,13 +4,16 @@ import atexit
 import logging
 import os
 import warnings
+import weakref
 from datetime import timedelta
+from typing import ClassVar
 
 import torch
 import torch.distributed as dist
 from lightning.fabric import Fabric
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.strategies.ddp import DDPStrategy
+from torch.nn.parallel import DistributedDataParallel
 
 from ckgconv.backends.cpu.memory import keep_freed_pages
 from ckgconv.checks import check_choice, require
@@ -40,7 +43,7 @@ def make_fabric(device: str, precision: str) -> Fabric:
             precision=PRECISIONS[precision],  # type: ignore[arg-type]
             devices=processes // nodes,
             num_nodes=nodes,
-            strategy=DDPStrategy(timeout=PATIENCE) if processes > 1 else "auto",
+            strategy=_ClosingStrategy(timeout=PATIENCE) if processes > 1 else "auto",
             # One process asks no one for its rank: Fabric takes an allocation of SLURM for a job of several.
             plugins=[LightningEnvironment()] if processes == 1 else [],
         )
@@ -78,10 +81,29 @@ def _number(*names: str, least: int) -> int:
     return int(text)
 
 
+class _ClosingStrategy(DDPStrategy):
+    """Several processes, whose networks let go of the connections when the interpreter ends."""
+
+    wrapped: ClassVar[weakref.WeakSet[DistributedDataParallel]] = weakref.WeakSet()
+
+    def setup_module(self, module: torch.nn.Module) -> DistributedDataParallel:
+        network = super().setup_module(module)
+        self.wrapped.add(network)
+        return network
+
+
 def _close_process_group() -> None:
-    """Close the connections between processes before the interpreter shuts down."""
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    """Close the connections between processes before the interpreter shuts down.
+
+    Gloo's threads end with the last reference to the group. One that lets go of a tensor while the interpreter ends
+    asks for a lock that is gone, and the process aborts after all its work is done.
+    """
+    if not dist.is_initialized():
+        return
+    for network in _ClosingStrategy.wrapped:
+        for name in ("logger", "reducer", "process_group"):
+            network.__dict__.pop(name, None)
+    dist.destroy_process_group()
 
 
 def _use_deterministic_algorithms() -> None:
