@@ -282,6 +282,10 @@ def test_a_schedule_is_a_function(tmp_path):
     assert [entry.lr for entry in run.record.epochs] == [0.01, 0.005, 0.01 / 3, 0.0025]
     with pytest.raises(InputError, match="schedule returned 'fast' for epoch 0"):
         train(chosen, data=small_dataset(chosen), device="cpu", schedule=lambda epoch: "fast")
+    with pytest.raises(
+        InputError, match=r"schedule failed for epoch 0 \(int is not an Optimizer\): .* functools.partial"
+    ):
+        train(chosen, data=small_dataset(chosen), device="cpu", schedule=lambda optimiser: StepLR(optimiser, 1))
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ class DataIdentity:
     digest: str  # SHA-256, in hexadecimal
 
     @property
+    def title(self) -> str:
+        """The data in words, after an article."""
+        return "data given in Python" if self.given else f"data set {self.name!r}"
+
+    @property
     def counts(self) -> str:
         """What was counted, in words."""
         return (

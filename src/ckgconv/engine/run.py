@@ -128,9 +128,9 @@ def train(
         saved = saved_record(folder).data if resume and folder is not None else None
         fabric = make_fabric(device, precision)
         graphs, identity, rows = training_data(recipe, data, watcher, folder, saved)
-        check_data(graphs, recipe, fabric.world_size)
+        check_data(graphs, recipe, fabric.world_size, identity.title)
         if parts.metric is None:
-            check_metric(graphs, recipe)
+            check_metric(graphs, recipe, identity.title)
         reset_peak_memory(fabric.device)
         torch.manual_seed(seed)
         model = parts.build_model(recipe)

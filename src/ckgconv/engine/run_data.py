@@ -97,20 +97,19 @@ def _source(recipe: Recipe, folder: Path | str | None) -> str:
     return f"The data set {name!r}" if file is None else str(file)
 
 
-def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
+def check_data(data: PackedDataset, recipe: Recipe, processes: int, name: str) -> None:
     """Refuse a data set without targets, without training or validation rows, or with fewer graphs than processes."""
-    name = f"The data set {recipe.data.name!r}"
-    require(data.y is not None, f"{name} has no targets y: give them, since training needs them.")
+    require(data.y is not None, f"The {name} has no targets y: give them, since training needs them.")
     row = "graph" if data.node_split is None else "node"
     for split in ("train", "val"):
-        require(len(data.target_rows(split)) > 0, f"{name} has no {row} in split {split!r}: give at least one.")
-    check_rows(data, recipe)
-    check_targets(data, recipe)
-    check_known(data, recipe)
-    check_features(data, recipe)
+        require(len(data.target_rows(split)) > 0, f"The {name} has no {row} in split {split!r}: give at least one.")
+    check_rows(data, recipe, name)
+    check_targets(data, recipe, name)
+    check_known(data, recipe, name)
+    check_features(data, recipe, name)
     require(
         data.target_weight is None or not data.node_targets,
-        f"{name} has weights of graphs, but targets of nodes: leave out target_weight.",
+        f"The {name} has weights of graphs, but targets of nodes: leave out target_weight.",
     )
     check_sampling(data, recipe, processes)
     _check_statistics(data, recipe, processes)
@@ -118,7 +117,7 @@ def check_data(data: PackedDataset, recipe: Recipe, processes: int) -> None:
         return
     require(
         len(data.train) >= processes,
-        f"{name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
+        f"The {name} has {len(data.train)} training graphs for {processes} processes, and a graph is never divided: "
         f"start fewer processes.",
     )
     size = recipe.training.batch_size
@@ -140,21 +139,20 @@ def _check_statistics(data: PackedDataset, recipe: Recipe, processes: int) -> No
     )
 
 
-def check_rows(data: PackedDataset, recipe: Recipe) -> None:
+def check_rows(data: PackedDataset, recipe: Recipe, name: str) -> None:
     """Refuse targets of nodes for a head that predicts graphs, and the reverse."""
     pooling = recipe.model.head.pooling
     if (pooling == "none") == data.node_targets:
         return
     found, wanted = ("node", "'none'") if data.node_targets else ("graph", "'sum' or 'mean'")
     raise InputError(
-        f"y of the data set {recipe.data.name!r} has a row for each {found}, but model.head.pooling is {pooling!r}: "
-        f"set it to {wanted}."
+        f"y of the {name} has a row for each {found}, but model.head.pooling is {pooling!r}: set it to {wanted}."
     )
 
 
-def check_targets(data: PackedDataset, recipe: Recipe) -> None:
+def check_targets(data: PackedDataset, recipe: Recipe, name: str) -> None:
     """Refuse targets that the recipe's loss cannot be trained on, naming the first that is wrong."""
-    name, outputs = f"y of the data set {recipe.data.name!r}", recipe.model.head.outputs
+    outputs = recipe.model.head.outputs
     kind = LOSSES[recipe.training.loss].targets
     assert data.y is not None
     y = data.y if data.y.is_floating_point() else data.y.long()  # an unsigned type has no -1
@@ -162,8 +160,8 @@ def check_targets(data: PackedDataset, recipe: Recipe) -> None:
         classes = max(outputs, 2)
         require(
             not y.is_floating_point() and y.dim() == 1,
-            f"{name} has dtype {y.dtype} and shape {list(y.shape)}, but the loss {recipe.training.loss!r} needs one "
-            f"whole number per row: give classes 0 … {classes - 1}, -1 where unknown.",
+            f"y of the {name} has dtype {y.dtype} and shape {list(y.shape)}, but the loss {recipe.training.loss!r} "
+            f"needs one whole number per row: give classes 0 … {classes - 1}, -1 where unknown.",
         )
         wrong = (y < -1) | (y >= classes)
         remedy = f"the model has classes 0 … {classes - 1}: renumber them, or set model.head.outputs"
@@ -171,7 +169,7 @@ def check_targets(data: PackedDataset, recipe: Recipe) -> None:
         columns = y[0].numel() if len(y) else outputs
         require(
             columns == outputs,
-            f"{name} has {columns} values per row, but model.head.outputs is {outputs}: make them equal.",
+            f"y of the {name} has {columns} values per row, but model.head.outputs is {outputs}: make them equal.",
         )
         known = y == y
         if kind == "labels":
@@ -179,30 +177,29 @@ def check_targets(data: PackedDataset, recipe: Recipe) -> None:
         else:
             wrong, remedy = known & y.isinf(), "values are finite, NaN where unknown"
     if bool(wrong.any()):
-        require(False, f"{name} contains {y[wrong][0].item()}, but {remedy}.")
+        require(False, f"y of the {name} contains {y[wrong][0].item()}, but {remedy}.")
 
 
-def check_features(data: PackedDataset, recipe: Recipe) -> None:
+def check_features(data: PackedDataset, recipe: Recipe, name: str) -> None:
     """Refuse features of graphs other than those that the network reads; what a file has and no one reads may be."""
     found = 0 if data.graph_features is None else data.graph_features.shape[1]
     wanted, asked = recipe.model.graph_features, recipe.data.descriptors != "none" or bool(recipe.data.features)
     require(
         found == wanted or (wanted == 0 and not asked),
-        f"The data set {recipe.data.name!r} has {found} features of each graph, but model.graph_features is {wanted}: "
-        f"make them equal.",
+        f"The {name} has {found} features of each graph, but model.graph_features is {wanted}: make them equal.",
     )
 
 
-def check_known(data: PackedDataset, recipe: Recipe) -> None:
+def check_known(data: PackedDataset, recipe: Recipe, name: str) -> None:
     """Refuse training targets of which none is known."""
     assert data.y is not None
     y = widened(data.y)[data.target_rows("train")]
     known = y.isfinite() if LOSSES[recipe.training.loss].targets in ("values", "mixed") else y >= 0
-    sentence = f"The data set {recipe.data.name!r} has no known target in split 'train': give at least one."
+    sentence = f"The {name} has no known target in split 'train': give at least one."
     require(bool(known.any()), sentence)
 
 
-def check_metric(data: PackedDataset, recipe: Recipe) -> None:
+def check_metric(data: PackedDataset, recipe: Recipe, name: str) -> None:
     """Refuse validation targets that do not define the recipe's metric, so that no epoch could be chosen by it."""
     assert data.y is not None
     rows, outputs = data.target_rows("val"), recipe.model.head.outputs
@@ -213,7 +210,7 @@ def check_metric(data: PackedDataset, recipe: Recipe) -> None:
     judge.update(guesses, widened(data.y)[rows])
     require(
         not math.isnan(judge.compute()),
-        f"The data set {recipe.data.name!r} has targets in split 'val' that do not define the metric "
+        f"The {name} has targets in split 'val' that do not define the metric "
         f"{recipe.training.metric!r}: they are unknown, or all of one class or value. Choose another metric or split.",
     )
 

@@ -20,6 +20,7 @@ from ckgconv.checks import InputError
 from ckgconv.engine.optim import learning_rate, set_learning_rate
 from ckgconv.recipe import TrainingRecipe
 
+INSTEAD = "return the learning rate of an epoch, or give a torch scheduler as functools.partial(StepLR, step_size=10)."
 GivenSchedule = Callable[[int], float] | type[LRScheduler] | partial[LRScheduler]
 
 
@@ -73,12 +74,12 @@ class FunctionSchedule:
         self.function = function
 
     def begin(self, epoch: int) -> float:
-        rate = self.function(epoch)
+        try:
+            rate = self.function(epoch)
+        except Exception as error:  # a function of the optimiser, most of all
+            raise InputError(f"schedule failed for epoch {epoch} ({error}): {INSTEAD}") from error
         if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate >= 0:
-            raise InputError(
-                f"schedule returned {rate!r} for epoch {epoch}: return a learning rate, or give a torch scheduler as "
-                f"functools.partial(StepLR, step_size=10)."
-            )
+            raise InputError(f"schedule returned {rate!r} for epoch {epoch}: {INSTEAD}")
         set_learning_rate(self.optimizer, float(rate))
         return float(rate)
 
