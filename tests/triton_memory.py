@@ -1,12 +1,15 @@
-"""Kernels that Triton's interpreter runs may touch nothing but the tensors they are given.
+"""Kernels that Triton's interpreter runs touch nothing but the tensors they are given, and read what is written alone.
 
-On a GPU a load from elsewhere may find memory of the same process and go unnoticed.
+On a GPU a load from elsewhere may find memory of the same process and go unnoticed, and new memory is often zero. Here
+new memory is full of a number whose sums overflow, of which NumPy warns, and a warning fails the test.
 """
 
 import numpy as np
 import pytest
 import torch
 from on_device import CUDA, HAS_TRITON
+
+UNWRITTEN = 3e38  # near the largest of float32
 
 
 class Guarded:
@@ -57,3 +60,19 @@ def _inside(monkeypatch):
 
     monkeypatch.setattr(interpreter, "_interpreter", guarded)
     monkeypatch.setattr(interpreter.GridExecutor, "_init_args_hst", prepared)
+
+
+@pytest.fixture(autouse=True)
+def _filled(monkeypatch):
+    if CUDA or not HAS_TRITON:
+        return
+
+    def filling(make):
+        def made(*arguments, **named):
+            tensor = make(*arguments, **named)
+            return tensor.detach().fill_(UNWRITTEN) if tensor.dtype in (torch.float32, torch.float64) else tensor
+
+        return made
+
+    for owner, name in ((torch, "empty"), (torch, "empty_like"), (torch.Tensor, "new_empty")):
+        monkeypatch.setattr(owner, name, filling(getattr(owner, name)))

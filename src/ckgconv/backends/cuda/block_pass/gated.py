@@ -241,17 +241,18 @@ class Backward(Gating, gine.Backward):
         ]
 
     def _fields(self) -> list[Tensor | None]:
-        self.norms_of_edges = summed(self.edge_sums)
+        # Nothing reads the edges that the last block leaves, so their sums are never written.
+        self.norms_of_edges = summed(self.edge_sums[:, :-1])
         return super()._fields()
 
     def _of_block(self, number: int, matrices: Matrices, sums: Tensor) -> list[Tensor | None]:
         (weight, bias), *feed_forward, (weight_c, bias_c) = matrices
         weights, biases = weight[number].chunk(4), bias[number].chunk(4)
         a, b, d, e = zip(weights, biases, strict=True)
-        shift_edge, scale_edge = self.norms_of_edges[number].unbind(0)
-        # Nothing reads the edges that the last block leaves.
-        of_edges = [scale_edge, shift_edge] if number + 1 < len(self.blocks) else [None, None]
+        last = number + 1 == len(self.blocks)
+        shift_edge, scale_edge = (None, None) if last else self.norms_of_edges[number].unbind(0)
         shift, scale, shift_out, scale_out, shift_m, scale_m = sums.unbind(0)
-        layer = [*a, *b, weight_c[number], bias_c[number], *d, *e, *of_edges, scale_m, shift_m, scale, shift]
+        of_edges = [weight_c[number], bias_c[number], *d, *e, scale_edge, shift_edge]
+        layer = [*a, *b, *of_edges, scale_m, shift_m, scale, shift]
         inner = [gradient[number] for pair in feed_forward for gradient in pair]
         return [*layer, *inner, scale_out, shift_out]
