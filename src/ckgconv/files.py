@@ -28,6 +28,7 @@ PARTS = ".*.ckgconv.part"
 MOST_BYTES = 2**28
 # How deep values of a JSON file may be nested; a recipe inside a record needs 6.
 MOST_DEPTH = 32
+GROUPS = (dict, list)  # that JSON has
 # Values of a JSON file, counted by commas and brackets: the record of a run of a million epochs has 7 million.
 MOST_VALUES = 10**7
 # Halves of characters, which JSON can write and no file can hold.
@@ -97,10 +98,10 @@ def parse_json(text: str) -> Any:
         raise
     except (ValueError, RecursionError) as error:  # no JSON, a number of thousands of digits, nested too deep
         raise InputError(f"it is not JSON: {error}") from error
-    inside = [values] if isinstance(values, dict | list) else []
+    inside = [values] if isinstance(values, GROUPS) else []
     for _ in range(MOST_DEPTH):
         groups = (each.values() if isinstance(each, dict) else each for each in inside)
-        inside = [item for group in groups for item in group if isinstance(item, dict | list)]
+        inside = [item for group in groups for item in group if isinstance(item, GROUPS)]
     require(not inside, f"its values are nested more than {MOST_DEPTH} deep")
     if "\\u" in text:
         require(not HALVES.search(json.dumps(values, ensure_ascii=False)), "it has half of a character")

@@ -50,7 +50,8 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
         return self._entries[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in set(self)
+        # Entry points are read from files of all installed packages, 3 ms, so those of this package come first.
+        return name in self._entries or name in self._entry_points()
 
     def __iter__(self) -> Iterator[str]:
         yield from self._entries

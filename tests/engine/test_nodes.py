@@ -108,7 +108,7 @@ def test_splits_without_nodes_and_more_processes_than_graphs_are_refused():
     with pytest.raises(InputError, match="has no node in split 'val'"):
         train(small(), data=replace(data, node_split=data.node_split.clamp(max=0)), device="cpu")
     with pytest.raises(InputError, match="1 training graphs for 2 processes"):
-        check_data(data, small(), processes=2)
+        check_data(data, small(), 2, "data given")
     untested = replace(data, node_split=data.node_split.where(data.node_split < 2, -1))
     run = train(small(epochs=1), data=untested, device="cpu")
     assert run.record.best.test is None

@@ -55,10 +55,9 @@ def open_network(
 
 def open_with(folder: Path, device: str, precision: str | None, parts: Parts, find: FindData | None) -> Run:
     """The best network of a run, with the data set that `find` returns."""
-    known = ", ".join(TRAINED)
-    require(
-        folder.is_dir(), f"{folder} is not a folder: give the folder of a run, or a trained network by name ({known})."
-    )
+    if not folder.is_dir():
+        known = ", ".join(TRAINED)
+        raise InputError(f"{folder} is not a folder: give the folder of a run, or a trained network by name ({known}).")
     require(
         not is_ensemble(folder),
         f"{folder} is an ensemble: open it with open_runs or Predictor.open, or give one of its members.",

@@ -124,7 +124,7 @@ def enter(case: bytes, folder: Path) -> None:
     assert not rows[0] & rows[1] | rows[0] & rows[2] | rows[1] & rows[2]
     assert int(sizes.sum()) == batch.num_nodes
     predict(batch)
-    check_data(data, small()[0], processes=1)
+    check_data(data, small()[0], 1, "data of the file")
 
 
 DOOR = Door("packed-files", forged() | claiming() | damaged(forged(), most=3), enter)
