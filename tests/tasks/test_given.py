@@ -8,6 +8,7 @@ import torchmetrics
 from torch.nn import functional as F
 
 from ckgconv import recipe
+from ckgconv.checks import InputError
 from ckgconv.tasks.given import OwnMetric, known, task_of
 from ckgconv.tasks.losses import LOSSES
 from ckgconv.tasks.metrics import METRICS, Score
@@ -88,6 +89,22 @@ def test_a_torchmetrics_object_is_left_as_it_was():
     assert [score.compute() for score in scores] == [0.0, 1.0]
     assert given.compute() == 1.0
     assert not metric.higher_is_better
+
+
+def test_a_torchmetrics_object_is_not_given_unknown_classes():
+    prediction, target = torch.eye(3)[[0, 1, 2, 1]], torch.tensor([0, -1, 2, 2])
+    given = torchmetrics.classification.MulticlassAccuracy(3, average="micro")
+    score = Score(task_of(TRAINING["classes"], metric=given).metric, 3, torch.device("cpu"))
+    score.update(prediction, target)
+    score.update(prediction[:1], torch.tensor([-1]))
+    assert score.compute() == pytest.approx(2 / 3)
+
+
+def test_a_torchmetrics_object_for_other_targets_is_refused():
+    given = torchmetrics.classification.MulticlassAUROC(3)
+    score = Score(task_of(TRAINING["classes"], metric=given).metric, 3, torch.device("cpu"))
+    with pytest.raises(InputError, match="The metric given, MulticlassAUROC, cannot judge classes"):
+        score.update(torch.eye(3), torch.tensor([0, 1, 2]))
 
 
 def test_named_parts_stay():

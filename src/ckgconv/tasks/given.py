@@ -24,7 +24,7 @@ from ckgconv.recipe import TrainingRecipe
 from ckgconv.tasks.losses import LOSSES
 from ckgconv.tasks.metrics import METRICS
 from ckgconv.tasks.mixed import MixedLoss, metric_of_columns
-from ckgconv.tasks.task import Loss, Metric, Targets, Task, Total
+from ckgconv.tasks.task import FEEDS, Feed, Loss, Metric, Targets, Task, Total
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]
 MetricFunction = Callable[[Tensor, Tensor], Tensor | float]
@@ -133,8 +133,26 @@ def _metric(given: GivenMetric, targets: Targets) -> Metric:
     if isinstance(function, torchmetrics.Metric):
         blank = function.clone()
         blank.reset()
-        return Metric(lambda outputs: blank.clone(), targets, own.higher_is_better)
+        return Metric(lambda outputs: blank.clone(), targets, own.higher_is_better, feed=_feed_of(targets))
     return Metric(lambda outputs: Rows(function, targets), targets, own.higher_is_better, feed=_feed_rows)
+
+
+def _feed_of(targets: Targets) -> Feed:
+    """How a torchmetrics object given is fed: without unknown classes, which one without `ignore_index` counts."""
+
+    def feed(metric: torchmetrics.Metric, prediction: Tensor, target: Tensor) -> None:
+        rows = known(prediction, target, targets) if targets == "classes" else (prediction, target)
+        if not len(rows[1]):
+            return  # several metrics of torchmetrics cannot read zero rows
+        try:
+            FEEDS[targets](metric, *rows)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise InputError(
+                f"The metric given, {_name(metric)}, cannot judge {targets} ({str(error).rstrip('.')}): give one that "
+                f"can, with ignore_index=-1 where labels are unknown, or OwnMetric(function, higher_is_better=…)."
+            ) from error
+
+    return feed
 
 
 def _directed(given: torchmetrics.Metric) -> OwnMetric:
