@@ -23,6 +23,12 @@ from ckgconv.backends.cuda.block_pass.gine_kernels import (
     forward_output,
 )
 from ckgconv.backends.cuda.block_pass.gradients import products
+from ckgconv.backends.cuda.block_pass.grit_kernels import (
+    backward_output,
+    backward_projections,
+    forward_projections,
+)
+from ckgconv.backends.cuda.block_pass.grit_kernels import forward_output as forward_grit_output
 from ckgconv.ops.launch import block
 
 POINTERS = dict.fromkeys((*LONG, "edge_filled", "pointer", "node_ptr"), "*i64")
@@ -36,6 +42,7 @@ SECOND = dict.fromkeys(("s", "s_parts", "s_moments", "s_mean", "s_variance", "s_
 GINE = (forward_gine, forward_ffn, backward_ffn, backward_gine, backward_rectified)
 GATED = (gated_forward.forward_project, gated_forward.forward_join, gated_backward.backward_join)
 GATED += (forward_ffn, backward_ffn, gated_backward.backward_project)
+GRIT = (forward_projections, forward_grit_output, forward_ffn, backward_ffn, backward_output, backward_projections)
 GATES = (gated_forward.forward_gates, gated_backward.backward_receivers, gated_backward.backward_senders)
 
 
@@ -43,6 +50,7 @@ def main() -> None:
     for name, width, kernels, more in (
         ("GINE+", 80, GINE, {**ATTENTION, **SECOND, "TWO": False, "ACTIVE": True}),
         ("GPS", 64, (*GINE, forward_output), {"TWO": True, "ACTIVE": False}),
+        ("GRIT", 64, GRIT, {**SECOND, "TWO": False, "CHANNELS": 8}),
         ("GatedGCN+", 70, GATED, {**SECOND, "TWO": False, "BACK": True}),
     ):
         constants = {**sizes(width), **more}

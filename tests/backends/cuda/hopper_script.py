@@ -7,12 +7,14 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from ckgconv.backends.cuda.adamw import launch as adamw
+from ckgconv.backends.cuda.attention_pass import backward_kernel, forward_kernel
 from ckgconv.backends.cuda.block_pass import (
     attention_kernels,
     feed_forward,
     gated_backward,
     gated_forward,
     gine_kernels,
+    grit_kernels,
 )
 from ckgconv.backends.cuda.block_pass import gradients as block_gradients
 from ckgconv.backends.cuda.head import launch as pyramid
@@ -37,7 +39,8 @@ NUMBERS = {
     **dict.fromkeys(("factor", "epsilon", "momentum", "clip_norm", "weight_decay"), "fp32"),
     **dict.fromkeys(("log_beta1", "log_beta2", "share1", "share2", "share"), "fp32"),
     **dict.fromkeys(("size", "state_count", "state_stride"), "i32"),
-    **dict.fromkeys(("floor", "root_scale"), "fp32"),
+    **dict.fromkeys(("floor", "root_scale", "clamp", "state_factor"), "fp32"),
+    "state_threshold": "i32",
 }
 COMMON = {"PRECISION": "tf32x3", "DROP": True, "BLOCK_D": TILE, "PARTS": 64}
 STAGE = {**COMMON, "K": WIDTH, "D": WIDTH, "K_PITCH": WIDTH, "D_PITCH": WIDTH, "WEIGHTED": True, "ACT": True}
@@ -73,6 +76,10 @@ GATES = {**BLOCKS, "BLOCK_N": 8}
 HEADS = {"PRECISION": "tf32x3", "DROP": True, "D": WIDTH, "C": 24, "HEADS": 16, "BLOCK_R": 32, "BLOCK_C": 32}
 HEADS |= {"BIAS_PITCH": 8}
 FOUR = {"num_warps": 4, "num_stages": 1}
+GRIT = {"PRECISION": "tf32x3", "D": 64, "BLOCK_D": 64, "BLOCK_N": 16, "CHANNELS": 8, "NORM": True, "PARTS": 64}
+PAIRS = {"PRECISION": "tf32x3", "D": 64, "PITCH": 64, "BLOCK_D": 64, "BLOCK_R": 16, "HEADS": 8, "NORMED": True}
+PAIRS |= {"TRACK": True, "CONTINUED": True, "DROP": True, "DROP_STATE": True}
+STATES = {"z": "*fp16", "z_next": "*fp16"} | dict.fromkeys(("g", "gz", "g_both"), "*bf16")
 CASES = {
     "forward stage": (forward_stage, FORWARD, EIGHT, {}),
     "forward stage, bf16": (forward_stage, FORWARD, {"num_warps": 8, "num_stages": 2, "maxnreg": 128}, STAGES),
@@ -126,6 +133,14 @@ CASES = {
     "gine messages backward": (gine_kernels.backward_rectified, BLOCKS, EIGHT, {"share": "*fp32"}),
     "attention": (attention_kernels.attend, HEADS, FOUR, {"bias": "*bf16"}),
     "attention backward": (attention_kernels.attend_backward, HEADS, FOUR, {"bias": "*bf16", "gbias": "*bf16"}),
+    "projections of GRIT": (grit_kernels.forward_projections, GRIT, EIGHT, {}),
+    "output of GRIT": (grit_kernels.forward_output, GRIT, EIGHT, {}),
+    "output of GRIT backward": (grit_kernels.backward_output, GRIT, EIGHT, {}),
+    "projections of GRIT backward": (grit_kernels.backward_projections, GRIT, EIGHT, {}),
+    "attention over pairs": (forward_kernel.attend, PAIRS, FOUR, {}),
+    "attention over pairs backward": (backward_kernel.attend_backward, PAIRS, EIGHT, {}),
+    "attention over pairs, bf16": (forward_kernel.attend, {**PAIRS, "BLOCK_R": 32}, FOUR, STATES),
+    "attention over pairs backward, bf16": (backward_kernel.attend_backward, {**PAIRS, "BLOCK_R": 32}, EIGHT, STATES),
     "gated": (gated_forward.forward_project, BLOCKS, EIGHT, {}),
     "gates": (gated_forward.forward_gates, GATES, EIGHT, {}),
     "gated backward": (gated_backward.backward_project, BLOCKS, EIGHT, {}),

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from ckgconv import recipe
 from ckgconv.backends import accelerate, why_not_fused
-from ckgconv.backends.cuda.supports import grit_tail_reason
+from ckgconv.backends.cuda.supports import grit_blocks_reason
 from ckgconv.nn.grit import GRIT
 from ckgconv.ops import dispatch
 
@@ -64,15 +64,15 @@ def test_the_pass_computes_what_the_module_does(width, heads, support):
     assert why_not_fused(model, DEVICE) is None
     data = molecules(5, 1, 9, 34)
     h = torch.empty(data.num_nodes, width, device=DEVICE)
-    assert grit_tail_reason(model.blocks, h, model.prepare(data)) is None
+    assert grit_blocks_reason(model.blocks, h, model.prepare(data)) is None
     check(model, data)
 
 
 def test_the_tail_runs_where_nothing_is_dropped():
     model, h = small(dropout=0.1), torch.empty(6, 16, device=DEVICE)
     batch = model.prepare(molecules(5, 1))
-    assert "dropped" in (grit_tail_reason(model.blocks, h, batch) or "")
-    assert "evaluation" in (grit_tail_reason(small().eval().blocks, h, batch) or "")
+    assert "dropped" in (grit_blocks_reason(model.blocks, h, batch) or "")
+    assert "evaluation" in (grit_blocks_reason(small().eval().blocks, h, batch) or "")
 
 
 def test_masks_are_those_of_the_module(monkeypatch):

@@ -1,22 +1,21 @@
-"""GRIT by the attention pass: `nn.grit` with its own launches for pairs and the same parameters.
+"""GRIT on a CUDA GPU: `nn.grit` with its own launches and the same parameters.
 
-Pairs are many, and each is read once per layer and direction. Nodes are few; in training what follows the attention
-runs by launches of the node pass and the block pass.
+Pairs are many, and each is read once per layer and direction by the attention pass. In training all blocks are one
+block pass; in evaluation, and where values of nodes are dropped, nodes run as they are written.
 
 Legend: N nodes, P pairs, D width, L blocks.
 """
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.attention_pass import launch
+from ckgconv.backends.cuda.block_pass import grit
 from ckgconv.backends.cuda.block_pass.options import Settings
-from ckgconv.backends.cuda.block_pass.tail import relu_tail
 from ckgconv.backends.cuda.ckgcn import sorted_by_sender
-from ckgconv.backends.cuda.node_pass.options import Block
-from ckgconv.backends.cuda.node_pass.tail import Nodes
-from ckgconv.backends.cuda.pairs_pass.backward import pitched
-from ckgconv.backends.cuda.supports import attention_reason, grit_tail_reason
+from ckgconv.backends.cuda.supports import attention_reason, grit_blocks_reason
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.convolution import sender_lists
 from ckgconv.nn.grit import GRIT, GRITBlock
@@ -32,19 +31,34 @@ class FusedGRIT(GRIT):
         if attention_reason(self, batch.pairs, batch.degree) is not None:
             return super().node_states(batch)
         h, e = self.stem(batch)
-        gradients = storage(e)
-        stored = torch.float16 if gradients == torch.bfloat16 else torch.float32
-        state = launch.PairState(pitched(e).to(stored))
+        settings = [settings_of(block, storage(e)) for block in self.blocks]
         lists = lists_of(batch.pairs)
         seeds = draw_seeds(h.device, 2 * len(self.blocks)).view(-1, 2) if self.training else None
-        nodes = None if grit_tail_reason(self.blocks, h, batch) is not None else nodes_of(batch)
         # Nodes are a hundredth of the data: rounding them gains nothing, and every cast is a launch.
         with without_autocast(h):
-            for number, block in enumerate(self.blocks):
-                settings = settings_of(block, gradients)
-                y, state = attended(block, h, state, lists, settings, None if seeds is None else seeds[number])
-                h = block.node_states(h, y, batch) if nodes is None else fused_nodes(block, h, y, nodes)
-        return h
+            if seeds is None or grit_blocks_reason(self.blocks, h, batch) is not None:
+                return layers(self.blocks, h, e, batch, lists, settings, seeds)
+            fields = [fields_of(block) for block in self.blocks]
+            of_pass = grit.PassSettings(settings_of_nodes(self.blocks), settings)
+            return grit.grit_blocks(h, e, batch_of(batch, lists, seeds), fields, of_pass)
+
+
+def layers(
+    blocks: Sequence[GRITBlock],
+    h: Tensor,
+    e: Tensor,
+    batch: GraphBatch,
+    lists: launch.Lists,
+    settings: Sequence[launch.Settings],
+    seeds: Tensor | None,
+) -> Tensor:
+    """hᴸ [N, D] block by block: only the attention is fused. `seeds` [L, 2] in training, None in evaluation."""
+    state = launch.first_state(e, settings[0].gradients)
+    for number, block in enumerate(blocks):
+        seed = None if seeds is None else seeds[number]
+        y, state = attended(block, h, state, lists, settings[number], seed)
+        h = block.node_states(h, y, batch)
+    return h
 
 
 def settings_of(block: GRITBlock, gradients: torch.dtype) -> launch.Settings:
@@ -65,36 +79,47 @@ def attended(
     seed: Tensor | None,
 ) -> tuple[Tensor, launch.PairState]:
     """y [N, D] and the state of the pairs after a block; `seed` [2] of its masks in training, None in evaluation."""
-    attention, norm = block.attention, block.pair_norm
+    attention = block.attention
     projected = attention.query(h), attention.key(h), attention.value(h)
-    weights = launch.Weights(
-        attention.pair.weight, attention.pair.bias, attention.score, block.pair_projection.weight,
-        block.pair_projection.bias, norm.scale, norm.shift,
-    )  # fmt: skip
     if seed is None:
-        found = launch.evaluated_layer(state, projected, weights, lists, settings)
+        found = launch.evaluated_layer(state, projected, weights_of(block), lists, settings)
     else:
-        found = launch.attention_layer(state, projected, weights, lists, settings, seed)
+        found = launch.attention_layer(state, projected, weights_of(block), lists, settings, seed)
     return attention.received(found.values, found.states), found.state
 
 
-def nodes_of(batch: GraphBatch) -> Nodes:
-    """The nodes of a batch; the node pass takes the root of what is given as degree."""
+def batch_of(batch: GraphBatch, lists: launch.Lists, seeds: Tensor) -> grit.Batch:
+    """What the pass over all blocks reads."""
     degree, filled = batch.degree.float(), batch.node_filled
     filled = torch.full((1,), degree.shape[0], device=degree.device) if filled is None else filled
-    return Nodes(torch.log1p(degree).square(), torch.ones_like(degree), filled)
+    return grit.Batch(lists, torch.log1p(degree), filled, seeds)
 
 
-def fused_nodes(block: GRITBlock, h: Tensor, y: Tensor, nodes: Nodes) -> Tensor:
-    """h [N, D] after a block, from h before it and what the attention returned, y [N, D]."""
-    first, second, scaler = block.attention_norm, block.ffn_norm, block.degree_scaler
-    running = [[first.running, second.running]]
-    settings = Settings(running, first.momentum, first.epsilon, 0.0, product_precision())
-    fields = Block(
+def settings_of_nodes(blocks: Sequence[GRITBlock]) -> Settings:
+    """Of what surrounds the attention in all blocks."""
+    norm = blocks[0].attention_norm
+    running = [[block.attention_norm.running, block.ffn_norm.running] for block in blocks]
+    return Settings(running, norm.momentum, norm.epsilon, 0.0, product_precision())
+
+
+def fields_of(block: GRITBlock) -> tuple[grit.Block, launch.Weights]:
+    """Parameters of a block as the passes take them."""
+    attention, first, second, scaler = block.attention, block.attention_norm, block.ffn_norm, block.degree_scaler
+    nodes = grit.Block(
+        attention.query.weight, attention.query.bias, attention.key.weight, attention.value.weight, attention.mix,
         scaler.theta1, scaler.theta2, block.projection.weight, block.projection.bias, first.scale, first.shift,
         block.ffn_in.weight, block.ffn_in.bias, block.ffn_out.weight, block.ffn_out.bias, second.scale, second.shift,
     )  # fmt: skip
-    return relu_tail(h, y, fields, nodes, settings)
+    return nodes, weights_of(block)
+
+
+def weights_of(block: GRITBlock) -> launch.Weights:
+    """Parameters of a block that pairs meet."""
+    attention, norm = block.attention, block.pair_norm
+    return launch.Weights(
+        attention.pair.weight, attention.pair.bias, attention.score, block.pair_projection.weight,
+        block.pair_projection.bias, norm.scale, norm.shift,
+    )  # fmt: skip
 
 
 def lists_of(pairs: Pairs) -> launch.Lists:

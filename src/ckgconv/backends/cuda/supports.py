@@ -141,8 +141,8 @@ def tail_reason(blocks: Sequence[CKGConvBlock], h: Tensor, batch: GraphBatch) ->
     return _nodes_reason(batch, nodes) or _tensor_reason(h, nodes, width)
 
 
-def grit_tail_reason(blocks: Sequence[GRITBlock], h: Tensor, batch: GraphBatch) -> Reason:
-    """Why what follows the attention in blocks of GRIT does not run by launches of its own."""
+def grit_blocks_reason(blocks: Sequence[GRITBlock], h: Tensor, batch: GraphBatch) -> Reason:
+    """Why the blocks of GRIT do not run as one pass."""
     nodes, width = h.shape
     if not all(block.training for block in blocks) or batch.degree.requires_grad:
         return "The blocks are in evaluation mode, or edge weights have a gradient."
