@@ -30,7 +30,7 @@ def add_parts(parts, part_stride, sums, splits, values, BLOCK: tl.constexpr, PAR
 
 def summed(parts: Tensor) -> Tensor:
     """[…] the sums of float32 parts [S, …], each of which is contiguous."""
-    sums = torch.empty(parts.shape[1:], device=parts.device)
+    sums = torch.empty(parts.shape[1:], dtype=torch.float32, device=parts.device)
     write_sums(parts, sums)
     return sums
 

@@ -1,4 +1,6 @@
-"""The attention pass against `nn.grit` in float64: outputs, statistics and every gradient, on random supports."""
+"""The attention pass, and all blocks of GRIT as one pass, against `nn.grit` in float64: outputs, statistics and every
+gradient, on random supports. Covers `ckgconv.backends.cuda.grit` and `ckgconv.backends.cuda.block_pass.grit`.
+"""
 
 import copy
 from dataclasses import replace
@@ -68,7 +70,7 @@ def test_the_pass_computes_what_the_module_does(width, heads, support):
     check(model, data)
 
 
-def test_the_tail_runs_where_nothing_is_dropped():
+def test_blocks_are_one_pass_where_nothing_is_dropped():
     model, h = small(dropout=0.1), torch.empty(6, 16, device=DEVICE)
     batch = model.prepare(molecules(5, 1))
     assert "dropped" in (grit_blocks_reason(model.blocks, h, batch) or "")
@@ -134,6 +136,29 @@ def test_autocast_is_near():
     assert relative(found["prediction"], expected["prediction"]) < 0.05
     names = [name for name, each in expected.items() if each is not None and "blocks.0" in name]
     assert sum(relative(found[name], expected[name]) > 0.1 for name in names) == 0
+
+
+@pytest.mark.usefixtures("bfloat16")
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_small_gradients_do_not_vanish_in_16_bits(dropout, monkeypatch):
+    """2⁻²⁴ times the loss has 2⁻²⁴ times the gradient, in blocks that are one pass and one by one."""
+    seeds = torch.arange(4).view(4, 1)
+    monkeypatch.setattr("ckgconv.backends.cuda.grit.draw_seeds", lambda device, count: seeds.to(device))
+    monkeypatch.setattr("ckgconv.nn.grit.dropout", lambda values, probability, training: values)
+    model, data, found = small(dropout=dropout).float(), molecules(5, 8).to(DEVICE), []
+    for factor in (1.0, 2.0**-24):
+        each = accelerate(copy.deepcopy(model), DEVICE)
+        with torch.autocast(DEVICE, torch.bfloat16):
+            prediction = each(data.clone())
+        (factor * prediction.float().sum()).backward()
+        found.append(each.pair_position.projection.weight.grad / factor)
+    assert found[0].abs().max() > 0
+    assert relative(found[1], found[0]) < 1e-3
+
+
+@pytest.mark.usefixtures("double")
+def test_the_default_dtype_does_not_matter():
+    check(small(), molecules(5, 1, 9))
 
 
 def test_what_the_pass_does_not_compute_runs_as_the_module(monkeypatch):

@@ -31,7 +31,11 @@ class FlatAdamW(torch.optim.AdamW):
         self.rates = rates
         self.flat = torch.cat([parameter.detach().flatten() for parameter in parameters])
         self.gradient = torch.zeros_like(self.flat)
-        self.moments = Moments(torch.zeros_like(self.flat), torch.zeros_like(self.flat), torch.zeros((), device=device))
+        self.moments = Moments(
+            torch.zeros_like(self.flat),
+            torch.zeros_like(self.flat),
+            torch.zeros((), dtype=torch.float32, device=device),
+        )
         self.average = self.flat.clone() if rates.ema_decay else None  # [M]
         sizes = [parameter.numel() for parameter in parameters]
         self.pieces = [piece for vector in self.gradient.split(sizes) for piece in vector.split(PIECE)]

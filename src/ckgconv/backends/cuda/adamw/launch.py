@@ -78,7 +78,7 @@ def clipped_adamw(
 ) -> None:
     """One update of `parameter` [M], `moments` and, where it is given, `average` [M]; see `naive`."""
     size = parameter.shape[0]
-    parts = torch.empty(PARTS, device=parameter.device)
+    parts = torch.empty(PARTS, dtype=torch.float32, device=parameter.device)
     first, second, step = moments
     early = early_launch(parameter)
     squares[(PARTS,)](gradient, step, parts, size, BLOCK, early["EARLY"])

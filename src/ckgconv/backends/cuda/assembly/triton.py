@@ -167,12 +167,14 @@ def _allocated(capacity: Capacity, device: torch.device) -> Members:
     def whole(*shape: int) -> Tensor:
         return torch.empty(shape, dtype=torch.int64, device=device)
 
+    def real_numbers(*shape: int) -> Tensor:
+        return torch.empty(shape, dtype=torch.float32, device=device)
+
     real = torch.empty(nodes, dtype=torch.uint8, device=device).view(torch.bool)
     return Members(
         nodes=Ragged(whole(nodes), whole(nodes), whole(graphs + 1), real), edge=whole(edges), edge_row=whole(edges),
-        degree=torch.zeros(nodes, device=device),
-        matrix=torch.zeros(graphs, capacity.largest, capacity.largest, device=device), sizes=whole(graphs),
-        pair_start=whole(graphs), filled=whole(1), rowptr=whole(nodes + 1),
-        support_size=torch.empty(nodes, device=device), diagonal=whole(nodes), receiver=whole(pairs),
-        sender=whole(pairs), transposed=whole(pairs), row_weight=torch.empty(pairs, device=device),
+        degree=real_numbers(nodes).zero_(), matrix=real_numbers(graphs, capacity.largest, capacity.largest).zero_(),
+        sizes=whole(graphs), pair_start=whole(graphs), filled=whole(1), rowptr=whole(nodes + 1),
+        support_size=real_numbers(nodes), diagonal=whole(nodes), receiver=whole(pairs), sender=whole(pairs),
+        transposed=whole(pairs), row_weight=real_numbers(pairs),
     )  # fmt: skip

@@ -299,7 +299,7 @@ class Backward(Forward):
                 gv, D=width, HEADS=weights.score.shape[0], PITCH=pitch(width), BLOCK_R=ROWS,
                 BLOCK_D=block(width), num_warps=4,
             )  # fmt: skip
-        summed = torch.empty(parts.shape[1], device=parts.device)
+        summed = torch.empty(parts.shape[1], dtype=torch.float32, device=parts.device)
         write_sums(parts, summed)
         pair, pair_bias, score, out, out_bias, gz_sums = summed.split(sizes)
         at_weights: list[Tensor | None] = [pair.view_as(weights.pair), pair_bias, score.view_as(weights.score)]

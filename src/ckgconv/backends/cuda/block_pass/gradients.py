@@ -74,7 +74,7 @@ def matrix_gradients(groups: Sequence[Factors], precision: str) -> Matrices:
     sizes = [prod(shape) for shape in shapes]
     # The same number of parts for all groups, so that no part is left unwritten.
     splits = max(-(-group.left.shape[1] // SPAN) for group in groups)
-    parts = torch.empty(splits, sum(sizes), device=groups[0].left.device)
+    parts = torch.empty(splits, sum(sizes), dtype=torch.float32, device=groups[0].left.device)
     views = iter(parts.split(sizes, dim=1))
     for group in groups:
         _launch(group, next(views), next(views), splits, precision)

@@ -61,7 +61,7 @@ class Sizes:
 
     def empty(self, *shape: int) -> Tensor:
         """Uninitialised float32 on the device."""
-        return torch.empty(*shape, device=self.device)
+        return torch.empty(*shape, dtype=torch.float32, device=self.device)
 
 
 def dropout_arguments(probability: float, draw: int) -> dict[str, Any]:

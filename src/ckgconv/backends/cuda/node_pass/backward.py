@@ -62,13 +62,15 @@ class Backward(Direction):
         self.gradient_psi = torch.empty(
             *self.psi.shape[:2], self.psi.stride(1), dtype=self.psi.dtype, device=self.psi.device
         )
-        self.sums = torch.empty(self.splits, layers, SUMS, width, device=device)
-        self.sums_out = torch.empty(self.splits_out, layers, 2, width, device=device)
+        self.sums = torch.empty(self.splits, layers, SUMS, width, dtype=torch.float32, device=device)
+        self.sums_out = torch.empty(self.splits_out, layers, 2, width, dtype=torch.float32, device=device)
         self.factors = Factors(
-            narrow=torch.empty(4, layers, rows, pitch(width), device=device),
-            wide=torch.empty(2, layers, rows, self.hidden, device=device),
+            narrow=torch.empty(4, layers, rows, pitch(width), dtype=torch.float32, device=device),
+            wide=torch.empty(2, layers, rows, self.hidden, dtype=torch.float32, device=device),
         )
-        self.pull, self.residual, self.gradient_y = torch.empty(3, self.nodes, width, device=device)
+        self.pull, self.residual, self.gradient_y = torch.empty(
+            3, self.nodes, width, dtype=torch.float32, device=device
+        )
 
     def _feed_forward(self, number: int, incoming: Tensor) -> None:
         each, (_, t, v), moments = self.blocks[number], self.kept[number], self.moments[number]

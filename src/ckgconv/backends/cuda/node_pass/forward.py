@@ -37,12 +37,12 @@ class Forward(Direction):
         """
         self.moments, self.splits = moments, parts_of(self.nodes)
         # Parts of the moments of t and of v.
-        self.parts = torch.empty(2, 3, self.splits, self.width, device=self.x.device)
+        self.parts = torch.empty(2, 3, self.splits, self.width, dtype=torch.float32, device=self.x.device)
         self.sizes = {"D": self.width, "splits": self.splits, "BLOCK_N": NODES, "BLOCK_D": block(self.width)}
         self.norms = {"epsilon": self.settings.epsilon, "PARTS": power_of_two(self.splits)}
         self.state = {"TRACK": moments is not None, "PRECISION": self.settings.precision}
         convolve = self._separately if self.psi.shape[1] > MANY * self.nodes else self._at_once
-        kept = torch.empty(len(self.blocks), 3, self.nodes, self.width, device=self.x.device)
+        kept = torch.empty(len(self.blocks), 3, self.nodes, self.width, dtype=torch.float32, device=self.x.device)
         source = self.x
         for number in range(len(self.blocks)):
             y, t, v = kept[number]

@@ -110,7 +110,7 @@ def field_gradients(sums: Tensor, sums_out: Tensor, factors: Factors, width: int
     shapes = [(width, width), (width,), (inner, width), (inner,), (width, inner), (width,)]
     sizes = [layers * prod(shape) for shape in shapes]
     span = max(SPAN, -(-rows // (PARTS * PIECE)) * PIECE)
-    parts = torch.empty(-(-rows // span), sum(sizes), device=sums.device)
+    parts = torch.empty(-(-rows // span), sum(sizes), dtype=torch.float32, device=sums.device)
     totals, own_sums, out_sums = (torch.empty_like(each[0]) for each in (parts, sums, sums_out))
 
     def products() -> None:

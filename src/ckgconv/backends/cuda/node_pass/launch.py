@@ -68,7 +68,7 @@ class NodePass(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         x, psi = x.contiguous(), _dense_rows(psi)
         lists, blocks = _unpacked(rest)
-        moments = torch.empty(len(blocks), 2, 3, x.shape[1], device=x.device)
+        moments = torch.empty(len(blocks), 2, 3, x.shape[1], dtype=torch.float32, device=x.device)
         out, kept = Forward(x, psi, lists, blocks, settings, filled, dropout).run(moments)
         ctx.save_for_backward(x, psi, filled, dropout.seed, dropout.paths, moments, kept, *rest)
         ctx.settings, ctx.probability = settings, dropout.probability

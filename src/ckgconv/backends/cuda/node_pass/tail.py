@@ -77,7 +77,7 @@ def forward_tail(
     """x', then t and v [2, N, D], and the moments [2, 3, D] of both."""
     (count, width), hidden = x.shape, each.weight_in.shape[0]
     splits = parts_of(count)
-    parts = torch.empty(2, 3, splits, width, device=x.device)
+    parts = torch.empty(2, 3, splits, width, dtype=torch.float32, device=x.device)
     moments, kept, out = torch.empty_like(parts[:, :, 0]), x.new_empty(2, count, width), torch.empty_like(x)
     t, v = kept
     sizes = {"D": width, "splits": splits, "BLOCK_N": NODES, "BLOCK_D": tile_of(width)}
@@ -115,14 +115,14 @@ class Backward:
     def run(self, gradient: Tensor) -> tuple[Tensor, Tensor, list[Tensor]]:
         """∂x, ∂y and the gradients of the fields."""
         device, width = gradient.device, self.width
-        sums = torch.empty(self.splits, 1, 4, width, device=device)
-        sums_out = torch.empty(self.splits, 1, 2, width, device=device)
+        sums = torch.empty(self.splits, 1, 4, width, dtype=torch.float32, device=device)
+        sums_out = torch.empty(self.splits, 1, 2, width, dtype=torch.float32, device=device)
         self.factors = Factors(
-            narrow=torch.empty(4, 1, self.rows, pitch(width), device=device),
-            wide=torch.empty(2, 1, self.rows, self.hidden, device=device),
+            narrow=torch.empty(4, 1, self.rows, pitch(width), dtype=torch.float32, device=device),
+            wide=torch.empty(2, 1, self.rows, self.hidden, dtype=torch.float32, device=device),
         )
         # Zero in padding: sums over all N rows may follow.
-        residual, gradient_y = torch.zeros(2, self.count, width, device=device)
+        residual, gradient_y = torch.zeros(2, self.count, width, dtype=torch.float32, device=device)
         common: dict[str, Any] = {"epsilon": self.settings.epsilon, "D": width, "BLOCK_D": tile_of(width)}
         common |= {
             "splits": self.splits,

@@ -86,7 +86,7 @@ def walk_powers(
 def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, rows: int) -> Tensor:
     """[rows, steps + 1] I, M, …, M^steps at every pair; see `naive`."""
     graphs, largest, _ = matrix.shape
-    out = torch.zeros(rows, steps + 1, device=matrix.device)
+    out = torch.zeros(rows, steps + 1, dtype=torch.float32, device=matrix.device)
     grid = (graphs, -(-largest // ROWS))
     matrix = matrix.float().contiguous()
     if largest <= TILE or (largest <= WHOLE and shared_memory(matrix) >= WHOLE_BYTES):
@@ -95,7 +95,7 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
         options = {"PRECISION": "ieee" if tile <= TILE else "tf32x3", "num_warps": 4 if tile <= TILE else 8}
         whole_walk_powers[grid](matrix, sizes, starts, out, largest, steps, ROWS=ROWS, TILE=tile, **options)
         return out
-    scratch = torch.empty(2, graphs, largest, largest, device=matrix.device)
+    scratch = torch.empty(2, graphs, largest, largest, dtype=torch.float32, device=matrix.device)
     walk_powers[grid](
         matrix, scratch, sizes, starts, out, largest, scratch.stride(0), steps, PRECISION="tf32x3", ROWS=ROWS,
         TILE=TILE,
