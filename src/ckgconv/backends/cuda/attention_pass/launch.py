@@ -136,7 +136,7 @@ def evaluated_layer(
     """A layer with the running statistics in place of the batch's; without gradient."""
     settings = settings._replace(dropout=0.0, state_dropout=0.0)
     forward = Forward(uncarried(state.z), state.norm, lists, settings, projected, weights)
-    received = forward.nodes_like(3)
+    received = forward.nodes_like(3).unbind()
     z = carried(forward.run(None, lists.filled, received), settings.gradients)
     values, states, _ = received
     mean, variance = (each.squeeze(0) for each in settings.running)
@@ -209,7 +209,7 @@ class AttentionLayer(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         z, weights = uncarried(z), Weights(*fields[3:])
         forward = Forward(z, norm, lists, settings, fields[:3], weights)
-        parts, received = forward.parts(), forward.nodes_like(3)
+        parts, received = forward.parts(), forward.nodes_like(3).unbind()
         z_next = forward.run(parts, seed, received)
         next_norm, next_moments = parts.new_empty(2, forward.width), parts.new_empty(3, forward.width)
         forward.finish(parts, next_norm, next_moments)
@@ -232,7 +232,7 @@ class AttentionLayer(torch.autograd.Function):
         weights, kept = Weights(*rest[10:17]), rest[17:]
         backward = Backward(z, norm, moments, lists, ctx.settings, projected, weights)
         pulls = [pull_of(each, kept[0]) for each in (pull_values, pull_states)]
-        at_projected = backward.nodes_like(3)
+        at_projected = backward.nodes_like(3).unbind()
         gz, at_norm, at_weights = backward.run(seed, kept, pulls, g, sums, at_projected)
         return gz, at_norm, None, None, None, None, *at_projected, *at_weights
 

@@ -189,10 +189,15 @@ class Forward(Direction):
         kept, batch = self.kept, self.batch
         norm = kept.norms[number - 1] if number else None
         forward = launch.Forward(
-            z, norm, batch.lists, self.settings.attention[number], kept.projected[:, number], self.weights[number]
+            z,
+            norm,
+            batch.lists,
+            self.settings.attention[number],
+            kept.projected[:, number].unbind(),
+            self.weights[number],
         )
         parts = forward.parts()
-        following = forward.run(parts, batch.seeds[number], kept.received[:, number])
+        following = forward.run(parts, batch.seeds[number], kept.received[:, number].unbind())
         forward.finish(parts, kept.norms[number], kept.pair_moments[number])
         return following
 
@@ -285,11 +290,11 @@ class Backward(Direction):
         kept, first = self.kept, number == 0
         backward = launch.Backward(
             states[number], None if first else kept.norms[number - 1], None if first else kept.pair_moments[number - 1],
-            self.batch.lists, self.settings.attention[number], kept.projected[:, number], self.weights[number],
+            self.batch.lists, self.settings.attention[number], kept.projected[:, number].unbind(), self.weights[number],
         )  # fmt: skip
         read = [*kept.received[:, number], states[number + 1], kept.pair_moments[number]]
-        pulls = self.narrow[2:4, number]
-        return backward.run(self.batch.seeds[number], read, pulls, g, norm_gradient, self.projected[:, number])
+        pulls, projected = self.narrow[2:4, number].unbind(), self.projected[:, number].unbind()
+        return backward.run(self.batch.seeds[number], read, pulls, g, norm_gradient, projected)
 
     def _projections(self, number: int) -> None:
         each, before, sizes = self.blocks[number], max(number - 1, 0), self.sizes
