@@ -18,14 +18,25 @@ from ckgconv.engine.watcher import Silence
 pytestmark = needs_triton
 
 
-def test_the_first_compilation_is_announced_and_the_next_finds_it(tmp_path):
-    """In a process of its own: Triton's interpreter, which other tests run, leaves its operations in the language."""
+def printed(script, cache):
+    """What a script prints in a process of its own: Triton's interpreter leaves its operations in the language."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    environment["TRITON_CACHE_DIR"] = str(tmp_path)
-    script = Path(__file__).with_name("compilation_script.py")
-    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True)
+    environment["TRITON_CACHE_DIR"] = str(cache)
+    path = Path(__file__).with_name(script)
+    done = subprocess.run([sys.executable, str(path)], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    (first, again), said = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_kernels_compile_ahead_without_running(tmp_path):
+    compiled, later, changed, said = printed("ahead_script.py", tmp_path)
+    assert compiled == later == 3  # two sizes, and the backward pass; launches that follow compile nothing
+    assert changed == 0
+    assert said  # a kernel that does not compile is named when it is launched
+
+
+def test_the_first_compilation_is_announced_and_the_next_finds_it(tmp_path):
+    (first, again), said = printed("compilation_script.py", tmp_path)
     assert (first, again) == ([1, 0], [0, 1])  # compiled and found
     assert said[0] == f"Compiling the Triton kernels of training; later runs find them in {tmp_path}."
     assert said[1].startswith("Training: 1 kernels compiled, 0 found, ")

@@ -1,11 +1,18 @@
-"""What is said while Triton kernels are compiled: the first step on a machine waits for them.
+"""Triton kernels are compiled side by side, and what is said meanwhile: the first step on a machine waits for them.
+
+A kernel is compiled when it is first launched, so the kernels of a step would be compiled one after the other. `ahead`
+lets a step go through its launches once without running them: each only hands its kernel to a pool of threads, which
+share the processors, since Triton's compiler holds Python's lock for little of its time.
 
 Triton keeps what it has compiled in ~/.triton/cache, or where $TRITON_CACHE_DIR says, and reads it there in later runs,
 whatever their seed: a folder that moves with the runs spares other machines the time.
 """
 
+import os
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -33,12 +40,14 @@ def compiling(what: str, tell: Tell) -> Iterator[Counts]:
     from triton import knobs
 
     before, start = knobs.compilation.listener, time.perf_counter()
+    lock = threading.Lock()  # kernels that are compiled ahead come from several threads
 
     def listen(*, cache_hit: bool, **more: Any) -> None:
-        if not cache_hit and not counts.compiled:
-            tell(f"Compiling the Triton kernels of {what}; later runs find them in {knobs.cache.dir}.")
-        counts.compiled += not cache_hit
-        counts.cached += cache_hit
+        with lock:
+            if not cache_hit and not counts.compiled:
+                tell(f"Compiling the Triton kernels of {what}; later runs find them in {knobs.cache.dir}.")
+            counts.compiled += not cache_hit
+            counts.cached += cache_hit
         if before is not None:
             before(cache_hit=cache_hit, **more)
 
@@ -50,3 +59,34 @@ def compiling(what: str, tell: Tell) -> Iterator[Counts]:
     if counts.compiled:
         seconds = time.perf_counter() - start
         tell(f"{what.capitalize()}: {counts.compiled} kernels compiled, {counts.cached} found, {seconds:.0f} s.")
+
+
+@contextmanager
+def ahead() -> Iterator[None]:
+    """Launches of Triton kernels in this context, of any thread, compute nothing; at its end all are compiled.
+
+    What is computed from their results means nothing. A kernel that does not compile says so when it is launched.
+    """
+    if not has_triton():
+        yield
+        return
+    from triton.runtime import _async_compile, jit
+
+    run = jit.JITFunction.run
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        mode = _async_compile.AsyncCompileMode(pool, ignore_errors=True)
+
+        def compile_only(function: Any, *arguments: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+            # Set here, since the backward pass launches from threads of its own.
+            token = _async_compile.active_mode.set(mode)
+            try:
+                return run(function, *arguments, grid=grid, warmup=True, **options)
+            finally:
+                _async_compile.active_mode.reset(token)
+
+        jit.JITFunction.run = compile_only
+        try:
+            yield
+        finally:
+            jit.JITFunction.run = run
+            mode.__exit__(None, None, None)
