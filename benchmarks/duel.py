@@ -4,7 +4,7 @@
     python benchmarks/duel.py --data DATA --chemprop chemprop/bin/chemprop
     python benchmarks/duel.py --page
 
-DATA holds esol.csv.gz, lipophilicity.csv.gz, bbbp.csv.gz and tox21.csv.gz: a column `smiles`, columns of targets, and
+DATA holds esol.csv.gz, lipophilicity.csv.gz, bbbp.csv.gz, tox21.csv.gz and hiv.csv.gz: a column `smiles`, columns of targets, and
 columns `split_…` with the words train, val and test. Each run is a process of its own with one thread; its result is
 kept as runs/SET-SPLIT-METHOD-seedN.json as soon as it is there, and a run whose result is kept is not repeated.
 
@@ -58,6 +58,7 @@ SETS = {
     "bbbp": Set("bbbp", ("p_np",), "auroc", ("split_scaffold",), seeds=3),
     "lipophilicity": Set("lipophilicity", ("exp",), "rmse", RANDOM),
     "tox21": Set("tox21", (*TOX21, "SR-HSE", "SR-MMP", "SR-p53"), "auroc", RANDOM),
+    "hiv": Set("hiv", ("HIV_active",), "auroc", ("split_scaffold",), seeds=3),
 }
 
 
