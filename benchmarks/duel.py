@@ -4,9 +4,10 @@
     python benchmarks/duel.py --data DATA --chemprop chemprop/bin/chemprop
     python benchmarks/duel.py --page
 
-DATA holds esol.csv.gz, lipophilicity.csv.gz, bbbp.csv.gz, tox21.csv.gz and hiv.csv.gz: a column `smiles`, columns of targets, and
-columns `split_…` with the words train, val and test. Each run is a process of its own with one thread; its result is
-kept as runs/SET-SPLIT-METHOD-seedN.json as soon as it is there, and a run whose result is kept is not repeated.
+DATA holds esol.csv.gz, lipophilicity.csv.gz, bbbp.csv.gz, tox21.csv.gz and hiv.csv.gz: a column `smiles`, columns of
+targets, and columns `split_…` with the words train, val and test. Each run is a process of its own with one thread; its
+result is kept as runs/SET-SPLIT-METHOD-seedN.json as soon as it is there, and a run whose result is kept is not
+repeated.
 
     ckgconv    ckgconv train, as it comes: the pretrained network, descriptors, settings by the number of rows
     scratch    the same from random weights
