@@ -66,6 +66,24 @@ def test_before_a_campaign_is_final_validation_is_all_that_is_shown(tmp_path):
     assert "0.1234" not in page + (tmp_path / "table.json").read_text()
 
 
+def test_rows_are_judged_by_the_first_further_metric_after_the_last_epoch(tmp_path):
+    asked = [*SHORT, 'training.metrics=["trimmed_mae"]']
+    changes = [asked, [*asked, "model.width=32"], [*SHORT, "model.width=16"]]
+    folder = adopted(tmp_path, grid={"recipes": ["zinc"], "seeds": [0, 1], "changes": changes})
+    trimmed = iter([0.060, 0.061, 0.050, 0.051])
+    for planned in folder.campaign().runs():
+        found = {"val": {"trimmed_mae": next(trimmed)}} if planned.resolved().training.metrics else None
+        ends = {"last": {"epochs": 1, "val": 0.4} | ({"metrics": found} if found else {})}
+        write_run(folder.run(planned), planned.seed, None, planned.resolved(), precision="32", **ends)
+    write_campaign_page(folder)
+    first, second, third = cells((tmp_path / "README.md").read_text())
+    assert (first["trimmed_mae, last"], first["trimmed_mae, averaged"]) == ("0.0605 ± 0.0007", "–")
+    assert re.fullmatch(r"better, p = 0\.00\d+", second["against the first"])
+    assert third["against the first"] == "no test: it is judged by mae, the first by trimmed_mae"
+    table = json.loads((tmp_path / "table.json").read_text())
+    assert table["values"]["rows"][0]["runs"][0]["metrics"] == {"last": {"val": {"trimmed_mae": 0.060}}}
+
+
 @pytest.mark.parametrize("final", [True, False])
 def test_what_runs_end_with_is_shown_and_their_tests_only_where_final(tmp_path, final):
     folder = adopted(tmp_path, final=final, grid={"recipes": ["zinc"], "seeds": [0, 1, 2], "changes": [SHORT]})

@@ -135,6 +135,23 @@ def test_a_checkpoint_of_an_earlier_version_has_lost_the_mean():
     assert int(early.values["count"]) == 4
 
 
+def test_further_metrics_of_what_a_run_ends_with_are_recorded(tmp_path):
+    chosen = small(epochs=4, metrics=("trimmed_mae", "rmse"))
+    data = small_dataset(chosen)
+    train(chosen, data=data, folder=tmp_path, device="cpu", test=False)
+    kept = load_record(tmp_path)
+    assert set(kept.last.metrics) == set(kept.averaged.metrics) == {"val"}
+    opened = open_run(tmp_path, device="cpu", data=data)
+    record_test(opened)
+    tested = load_record(tmp_path)
+    for ending, before in ((tested.last, kept.last), (tested.averaged, kept.averaged)):
+        assert set(ending.metrics) == {"val", "test"}
+        assert ending.metrics["val"] == before.metrics["val"]
+        # Of so few graphs no error is left out.
+        assert ending.metrics["test"]["trimmed_mae"] == pytest.approx(ending.test, rel=1e-5)
+        assert ending.metrics["test"]["rmse"] >= ending.test - 1e-6
+
+
 def test_a_run_that_is_stopped_has_not_ended():
     chosen = small()
 

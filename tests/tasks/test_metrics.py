@@ -68,6 +68,18 @@ def test_rmse_is_the_root_of_the_mean_square_of_what_is_known():
     assert score("rmse", 1, torch.full((5, 1), 2.0), torch.zeros(5)) == 2
 
 
+def test_a_trimmed_error_leaves_the_largest_percent_out():
+    target = torch.arange(250.0).unsqueeze(1)
+    error = torch.full((250, 1), 0.5)
+    error[[3, 7]] = torch.tensor([[1000.0], [-2000.0]])  # two of 250 are left out, and 248 remain
+    error[9] = 2.98
+    assert score("trimmed_mae", 1, target + error, target) == pytest.approx(0.51)
+    target[9] = torch.nan
+    assert score("trimmed_mae", 1, target + error, target) == pytest.approx(0.5)
+    assert score("trimmed_mae", 1, error[:5], torch.zeros(5)) == pytest.approx((4 * 0.5 + 1000) / 5)
+    assert math.isnan(score("trimmed_mae", 1, torch.zeros(2, 1), torch.full((2,), torch.nan)))
+
+
 def test_r2_is_the_mean_over_the_outputs_of_the_variance_explained():
     generator = torch.Generator().manual_seed(0)
     # With a mean this large, a difference of sums of squares would lose all digits.

@@ -1,7 +1,9 @@
 """The page of a campaign: a row per recipe and changes, mean and s.d. over seeds, t-tests, and the records of each row.
 
 A page shows validation metrics alone until the campaign is final. Rows on one data set are compared with its first row
-by Welch's t-test: one is better only where p < 0.05, and otherwise they are not told apart.
+by Welch's t-test: one is better only where p < 0.05, and otherwise they are not told apart. Before it is final the test
+compares the first of the recipe's further metrics (`training.metrics`) by the weights after the last epoch, which
+nothing chose, where a recipe has some: one with less noise than the metric tells settings apart with fewer seeds.
 """
 
 import math
@@ -31,8 +33,9 @@ VALIDATION = f"""\
 This campaign is not final: its settings may still change, and no test metric has been computed. Metrics are those of
 the validation split at the best epoch, mean ± s.d. (dividing by n - 1) over the n finished seeds of a row; the epoch
 was chosen by them, so they flatter every row. "Averaged" is the mean of the weights over the last quarter of the
-epochs, which nothing chose. "Against the first" is Welch's two-sided t-test with the first row of the
-same data set, at the level of {LEVEL} and without a correction for several comparisons."""
+epochs, which nothing chose, as nothing chose the weights after the last one. "Against the first" is Welch's two-sided
+t-test with the first row of the same data set, of the metric at the best epoch, or of the first further metric after
+the last epoch where there is one; at the level of {LEVEL} and without a correction for several comparisons."""
 TEST = f"""\
 Metrics are those of the best validation epoch, mean ± s.d. (dividing by n - 1) over the n finished seeds of a row;
 "last" are those of the weights after the last epoch, "averaged" of their mean over the last quarter of the epochs, and
@@ -44,6 +47,7 @@ s/epoch: median over the training epochs; total s: with validation and checkpoin
 peak of a run. Times of runs that shared a device, or had different ones, are no benchmark."""
 FIRST_COLUMNS = ("data set", "recipe and changes", "n", "metric", "val", "val, averaged")
 TEST_COLUMNS = ("test", "test, last", "test, averaged", "paper", "against the paper")
+ENDINGS = ("last", "averaged")
 # Characters of a label before it is folded.
 LABEL_WIDTH = 30
 LAST_COLUMNS = ("against the first", "parameters", "s/epoch", "total s", "MB", "records")
@@ -71,6 +75,17 @@ class Row:
         """Empty before the campaign is final, whatever a record holds."""
         return [record.test for record in self.ended if record.test is not None] if self.final else []
 
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Names of the metrics that the recipe asks for besides its own, while the campaign is not final."""
+        return () if self.final else self.recipe.training.metrics
+
+    def further_values(self, ending: str, name: str) -> list[float]:
+        """A further metric on the validation split of what the runs end with, as far as their records have it."""
+        kept = [getattr(record, ending) for record in self.ended]
+        metrics = [(each.metrics or {}).get("val", {}) for each in kept if each is not None]
+        return [found[name] for found in metrics if math.isfinite(found.get(name, math.nan))]
+
     def ending(self, name: str, split: str) -> list[float]:
         """A metric of what the runs end with, "last" or "averaged", as far as their records have it."""
         if split == "test" and not self.final:
@@ -82,7 +97,19 @@ class Row:
     def judged(self) -> Values:
         """What t-tests compare."""
         digests = {record.data.digest for record in self.ended if record.data is not None}
-        return Values(self.label, self.tests if self.final else self.vals, digests)
+        return Values(self.label, self.values, digests)
+
+    @property
+    def values(self) -> list[float]:
+        """One of each run, by which rows are compared."""
+        if self.further:
+            return self.further_values("last", self.further[0])
+        return self.tests if self.final else self.vals
+
+    @property
+    def judged_metric(self) -> str:
+        """The name of what is compared."""
+        return self.further[0] if self.further else self.problem[1]
 
     @property
     def recipe(self) -> Recipe:
@@ -118,11 +145,18 @@ def campaign_report(campaign: Campaign, found: Sequence[Progress], history: Sequ
     rows = rows_of(campaign, found)
     first = {row.problem: row for row in reversed(rows)}
     records = [record for row in rows for record in row.ended]
-    verdicts = [welch(first[row.problem].judged, row.judged) for row in rows if row is not first[row.problem]]
+    further = tuple(dict.fromkeys(name for row in rows for name in row.further))
+    pairs = [(first[row.problem], row) for row in rows if row is not first[row.problem]]
+    verdicts = [welch(one.judged, row.judged) for one, row in pairs if one.judged_metric == row.judged_metric]
     return Report(
         title=f"{campaign.shows}: {counts(found)}",
-        columns=(*FIRST_COLUMNS, *(TEST_COLUMNS if campaign.final else ()), *LAST_COLUMNS),
-        rows=[_cells(row, first[row.problem]) for row in rows],
+        columns=(
+            *FIRST_COLUMNS,
+            *(f"{name}, {ending}" for name in further for ending in ENDINGS),
+            *(TEST_COLUMNS if campaign.final else ()),
+            *LAST_COLUMNS,
+        ),
+        rows=[_cells(row, first[row.problem], further) for row in rows],
         figure=_draw(campaign, rows),
         notes=(
             TEST if campaign.final else VALIDATION,
@@ -159,7 +193,7 @@ def rows_of(campaign: Campaign, found: Sequence[Progress]) -> list[Row]:
     return sorted(rows, key=lambda row: order.index(row.problem))
 
 
-def _cells(row: Row, first: Row) -> tuple[Cell, ...]:
+def _cells(row: Row, first: Row, further: Sequence[str]) -> tuple[Cell, ...]:
     ended = (_ending(row, "last", "test"), _ending(row, "averaged", "test"))
     tested = (_mean(row.tests), *ended, _printed(row), against_paper(row)) if row.final else ()
     costs_of_row: tuple[Cell, ...] = costs(row.ended) if row.ended else (None, None, None)
@@ -167,13 +201,16 @@ def _cells(row: Row, first: Row) -> tuple[Cell, ...]:
     against = "the first" if row is first else against_first(row, first)
     data, metric = row.problem
     counted = (data, row.label, len(row.ended), metric, _mean(row.vals), _ending(row, "averaged", "val"))
-    return (*counted, *tested, against, parameters, *costs_of_row, _links(row))
+    others = tuple(_mean(row.further_values(ending, name)) for name in further for ending in ENDINGS)
+    return (*counted, *others, *tested, against, parameters, *costs_of_row, _links(row))
 
 
 def against_first(row: Row, first: Row) -> str:
     """What the test between a row and the first one of its data set says."""
-    found, one, other = welch(first.judged, row.judged), first.judged.values, row.judged.values
-    return _worded(found, fmean(other) - fmean(one), row.problem[1]) if found.told_apart else str(found)
+    if first.judged_metric != row.judged_metric:
+        return f"no test: it is judged by {row.judged_metric}, the first by {first.judged_metric}"
+    found, one, other = welch(first.judged, row.judged), first.values, row.values
+    return _worded(found, fmean(other) - fmean(one), row.judged_metric) if found.told_apart else str(found)
 
 
 def against_paper(row: Row) -> str | None:
@@ -232,7 +269,7 @@ def _run_values(run: Progress, final: bool) -> dict[str, object]:
     """The metrics of a run; of the test split only where the campaign is final."""
     record, splits = run.record, ("val", "test") if final else ("val",)
     best = None if record is None else record.best
-    endings = {name: None if record is None else getattr(record, name) for name in ("last", "averaged")}
+    endings: dict[str, Ending | None] = {name: None if record is None else getattr(record, name) for name in ENDINGS}
     return {
         "record": f"runs/{run.planned.name}/record.json",
         "seed": run.planned.seed,
@@ -241,6 +278,11 @@ def _run_values(run: Progress, final: bool) -> dict[str, object]:
         "best_epoch": None if best is None else best.epoch,
         **{split: _defined(best, split) for split in splits},
         **{name: {split: _defined(ending, split) for split in splits} for name, ending in endings.items()},
+        "metrics": {
+            name: {split: ending.metrics[split] for split in splits if split in ending.metrics}
+            for name, ending in endings.items()
+            if ending is not None and ending.metrics is not None
+        },
     }
 
 
@@ -307,6 +349,6 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], final: bool) -> None:
     )
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.tick_params(axis="x", labelsize=8)
-    (data, metric), split = rows[0].problem, "test" if final else "validation"
+    data, metric, split = rows[0].problem[0], rows[0].judged_metric, "test" if final else "validation"
     axes.set_xlabel(f"{data}: {split} {metric}, each seed; bar: mean; dashed: that of the first", fontsize=8)
     axes.grid(axis="x", alpha=0.3)

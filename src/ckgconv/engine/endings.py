@@ -7,7 +7,8 @@ run is trained: their metrics are reported next to those of the best epoch, sinc
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.engine.epoch import evaluate
+from ckgconv.engine.further_metrics import evaluate_metrics
 from ckgconv.engine.record import Ending
 
 if TYPE_CHECKING:
@@ -74,10 +76,10 @@ def validate_endings(run: "Run") -> None:
     """Record validation metrics of what the run ends with, as far as they are not."""
     record, epochs = run.record, run.recipe.training.epochs
     if record.last is None and "last" in run.endings:
-        record.last = Ending(1, record.epochs[-1].val)
+        record.last = _with_metrics(run, "last", Ending(1, record.epochs[-1].val), "val")
     if record.averaged is None and "averaged" in run.endings:
         count = len(record.epochs) - (epochs - epochs // SHARE)
-        record.averaged = Ending(count, _evaluated(run, "averaged", "val"))
+        record.averaged = _with_metrics(run, "averaged", Ending(count, _evaluated(run, "averaged", "val")), "val")
 
 
 def judge_endings(run: "Run") -> None:
@@ -86,12 +88,30 @@ def judge_endings(run: "Run") -> None:
     for name in run.endings:
         ending: Ending = getattr(run.record, name)
         if ending.test is None:
-            setattr(run.record, name, replace(ending, test=_evaluated(run, name, "test")))
+            tested = replace(ending, test=_evaluated(run, name, "test"))
+            setattr(run.record, name, _with_metrics(run, name, tested, "test"))
 
 
 def _evaluated(run: "Run", name: str, split: str) -> float:
+    with _weights(run, name):
+        return evaluate(run.learner, split)
+
+
+def _with_metrics(run: "Run", name: str, ending: Ending, split: str) -> Ending:
+    """An ending with the further metrics of a split, where the recipe asks for some."""
+    others = run.learner.task.others
+    if not others:
+        return ending
+    with _weights(run, name):
+        found = evaluate_metrics(run.learner, split, others)
+    return replace(ending, metrics={**(ending.metrics or {}), split: found})
+
+
+@contextmanager
+def _weights(run: "Run", name: str) -> Iterator[None]:
+    """The model has the weights of an ending in this context, and its best ones afterwards."""
     run.model.load_state_dict(run.endings[name])
     try:
-        return evaluate(run.learner, split)
+        yield
     finally:
         run.model.load_state_dict(run.best_weights)

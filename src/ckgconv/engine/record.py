@@ -80,6 +80,14 @@ class Ending:
     epochs: int  # whose weights these are the mean of
     val: Number
     test: Number | None = None
+    metrics: Metrics | None = None  # by split, those asked for besides the metric
+
+    def to_json(self) -> dict[str, Any]:
+        """Without `metrics` where none are asked for, as in records of earlier versions."""
+        values = dict(vars(self))
+        if self.metrics is None:
+            del values["metrics"]
+        return values
 
 
 @dataclass(frozen=True)
@@ -160,9 +168,10 @@ class Record:
         values = dict(vars(self))
         values["epochs"] = [epoch.to_json() for epoch in self.epochs]
         values["best"] = None if self.best is None else self.best.to_json()
-        for name in ("last", "averaged", "data"):
-            part = getattr(self, name)
-            values[name] = None if part is None else dict(vars(part))
+        for name in ("last", "averaged"):
+            ending = getattr(self, name)
+            values[name] = None if ending is None else ending.to_json()
+        values["data"] = None if self.data is None else dict(vars(self.data))
         # Absent where unknown, as in records of earlier versions.
         for name in ("last", "averaged", "at_once", "data", "metrics"):
             if values[name] is None:

@@ -7,6 +7,7 @@
     auroc               unweighted mean over the labels (`ranking`)
     rmse                √ mean (ŷ - y)² over known targets
     mse                 mean (ŷ - y)² over known targets
+    trimmed_mae         mean |ŷ - y| without the largest percent of the errors
     r2                  share of the variance explained, mean over the outputs
     f1, mcc, label_f1 … of decisions (`decided`)
     mixed_score         of targets of different kinds (`mixed`)
@@ -33,6 +34,7 @@ from ckgconv.tasks.r2 import R2_SCORE
 from ckgconv.tasks.ranking import AUROC, AVERAGE_PRECISION
 from ckgconv.tasks.rmse import RMSE
 from ckgconv.tasks.task import IGNORED, Metric
+from ckgconv.tasks.trimmed import TRIMMED_MAE
 
 
 class Score:
@@ -109,6 +111,7 @@ OURS = {
     "rmse": RMSE,
     "mse": MSE,
     "r2": R2_SCORE,
+    "trimmed_mae": TRIMMED_MAE,
     **DECIDED,
     "mixed_score": MIXED_SCORE,
 }

@@ -22,6 +22,7 @@ METRIC_NAMES: Meanings = {
     "mse": {"values": "mse"},
     "rmse": {"values": "rmse"},
     "r2": {"values": "r2"},
+    "trimmed_mae": {"values": "trimmed_mae"},
     "roc_auc": AUROC,
     "auroc": AUROC,
     "roc": AUROC,
