@@ -220,6 +220,7 @@ OTHERS = [
     {"drop_path": 0.2},
     {"coordinate_features": 2, "size_features": True},
     {"encoding": "rrwp_cycles"},
+    {"encoding": "rrwp_rings"},
 ]
 
 

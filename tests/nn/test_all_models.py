@@ -76,6 +76,7 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
         "features": replace(ckgcn("rrwp", "global"), coordinate_features=2, size_features=True, head=MLP),
         "features-sparse": replace(ckgcn("rrwp", "sparse_global"), coordinate_features=1, size_features=True),
         "cycles": replace(ckgcn("rrwp", "global"), encoding="rrwp_cycles"),
+        "rings": replace(ckgcn("rrwp", "global"), encoding="rrwp_rings"),
         "rms": replace(ckgcn("rrwp", "sparse_global"), kernel=KernelRecipe(norm="rms")),
     },
     "grit": {

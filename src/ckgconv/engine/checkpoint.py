@@ -20,7 +20,7 @@ from pydantic import with_config
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, require, shown
 from ckgconv.files import digest, read_text, write_text, write_whole
 from ckgconv.recipe.format import group_of
 from ckgconv.recipe.values import KEPT, read
@@ -31,6 +31,14 @@ T = TypeVar("T")
 
 
 @with_config(KEPT)
+@dataclass(frozen=True)
+class Digests:
+    """The JSON file of a checkpoint but for its state, which is read later by what knows it."""
+
+    tensors_sha256: str
+    state_sha256: str
+
+
 @dataclass(frozen=True)
 class Seal:
     """The JSON file of a checkpoint."""
@@ -80,8 +88,11 @@ def _seal(stem: Path) -> Seal:
     file = stem.with_suffix(".json")
     require(file.exists(), f"{file} is missing.")
     try:
-        seal = read(group_of(read_text(file, "it is damaged.")), Seal)
-        require(seal.state_sha256 == digest(json.dumps(seal.state, sort_keys=True).encode()), "its digest differs")
+        values = group_of(read_text(file, "it is damaged."))
+        state = values.pop("state", None)
+        require(isinstance(state, dict), f"its state is {shown(state)}, not a group of values")
+        seal = Seal(state, **vars(read(values, Digests)))
+        require(seal.state_sha256 == digest(json.dumps(state, sort_keys=True).encode()), "its digest differs")
     except InputError as error:
         raise InputError(f"{file} is damaged ({error}).") from error
     return seal

@@ -6,6 +6,7 @@ from ckgconv.pe.distances import RD, SPD, pairs_within, rd, spd
 from ckgconv.pe.heat import HEAT, heat
 from ckgconv.pe.laplacian import LAPLACIAN, eigenvectors, laplacian_products
 from ckgconv.pe.looped_walks import LOOPED_WALKS, looped_walks, sparse_looped_walks
+from ckgconv.pe.rings import RRWP_RINGS, walks_and_rings
 from ckgconv.pe.rrwp import RRWP, diagonal, rrwp, sparse_rrwp
 from ckgconv.pe.rwse import PAIR_RWSE, pair_rwse, rwse, sparse_pair_rwse, sparse_rwse
 from ckgconv.pe.search import UNREACHABLE
@@ -23,6 +24,7 @@ OURS = {
     "looped_walks": LOOPED_WALKS,
     "laplacian": LAPLACIAN,
     "rrwp_cycles": RRWP_CYCLES,
+    "rrwp_rings": RRWP_RINGS,
 }
 COORDINATES: Registry[PseudoCoordinate] = Registry("pseudo-coordinate", "ckgconv.coordinates", OURS, PseudoCoordinate)
 
@@ -55,4 +57,5 @@ __all__ = [
     "spd",
     "two_way_rrwp",
     "walks_and_cycles",
+    "walks_and_rings",
 ]

@@ -8,7 +8,7 @@ are divided by n, the nodes of the graph, since a network reads |supp(i)| P_ij: 
 logarithm itself.
 
 A cycle is found once, from its smallest node s along nodes above s; a path goes on only while the way back, by
-distances from s, leaves it at most eight nodes.
+distances from s, leaves it at most as many nodes as are looked for.
 
 Legend: N nodes, P pairs, K steps, C channels, m cycles, l nodes of a cycle. Directions, weights and parallel edges have
 no effect on c, apart from edges of weight zero, which are none; neither have self loops.
@@ -57,37 +57,54 @@ def walks_and_cycles(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None
 def node_walks_and_cycles(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """The node part, [N, K + 7]."""
     dtype = dtype or working_dtype(graphs)
+    counts = torch.log1p(cycle_counts(graphs).index_select(0, own_pairs(graphs))).to(dtype)
+    return torch.cat([return_probabilities(graphs, steps, dtype), counts], dim=-1)
+
+
+def return_probabilities(graphs: PackedGraphs, steps: int, dtype: torch.dtype) -> Tensor:
+    """[1, M_ii, …, M^K_ii] of every node, [N, K + 1]."""
     returns = (rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse)(graphs, steps, dtype)
+    return torch.cat([returns.new_ones(graphs.num_nodes, 1), returns], dim=-1)
+
+
+def own_pairs(graphs: PackedGraphs) -> Tensor:
+    """[N] where the pair of each node with itself is, in the order of `all_pairs`."""
     sizes = graphs.sizes.index_select(0, graphs.node_graph)
     first = sizes.cumsum(0) - sizes
-    own = first + torch.arange(graphs.num_nodes, device=sizes.device) - graphs.node_ptr[graphs.node_graph]
-    counts = torch.log1p(cycle_counts(graphs).index_select(0, own)).to(dtype)
-    return torch.cat([returns.new_ones(graphs.num_nodes, 1), returns, counts], dim=-1)
+    return first + torch.arange(graphs.num_nodes, device=sizes.device) - graphs.node_ptr[graphs.node_graph]
 
 
 def cycle_counts(graphs: PackedGraphs) -> Tensor:
     """[P, 6] float64, c³ … c⁸ of every pair, in the order of `all_pairs`."""
-    sizes = graphs.sizes.tolist()
-    counts = np.zeros((sum(nodes**2 for nodes in sizes), len(LENGTHS)))
-    start = 0
-    for number, (nodes, edges) in enumerate(zip(sizes, _edges_of(graphs), strict=True)):
-        found = cycles_of(nodes, edges.tobytes())
-        require(
-            sum(map(len, found)) <= MOST_CYCLES,
-            f"Graph {number} of the batch has more than {MOST_CYCLES:,} cycles of at most {LONGEST} nodes, too many to "
-            f"count: choose encoding 'rrwp' for graphs as dense.",
-        )
-        for channel, cycles in enumerate(found):
-            if len(cycles):
-                cells = start + cycles[:, :, None] * nodes + cycles[:, None, :]
-                np.add.at(counts[:, channel], cells.ravel(), 1.0)
-        start += nodes**2
+    counts = np.zeros((_pairs(graphs), len(LENGTHS)))
+    for length, cells in cells_of_cycles(graphs, LONGEST):
+        np.add.at(counts[:, length - SHORTEST], cells, 1.0)
     return torch.from_numpy(counts).to(graphs.node_graph.device)
 
 
+def cells_of_cycles(graphs: PackedGraphs, longest: int) -> Iterator[tuple[int, np.ndarray]]:
+    """The pairs within every cycle of each length and graph, in the order of `all_pairs`; shorter cycles first."""
+    sizes, start = graphs.sizes.tolist(), 0
+    for number, (nodes, edges) in enumerate(zip(sizes, _edges_of(graphs), strict=True)):
+        found = cycles_of(nodes, edges.tobytes(), longest)
+        require(
+            sum(map(len, found)) <= MOST_CYCLES,
+            f"Graph {number} of the batch has more than {MOST_CYCLES:,} cycles of at most {longest} nodes, too many to "
+            f"count: choose encoding 'rrwp' for graphs as dense.",
+        )
+        for length, cycles in enumerate(found, SHORTEST):
+            if len(cycles):
+                yield length, (start + cycles[:, :, None] * nodes + cycles[:, None, :]).ravel()
+        start += nodes**2
+
+
+def _pairs(graphs: PackedGraphs) -> int:
+    return int(graphs.sizes.square().sum())
+
+
 @lru_cache(maxsize=KEPT)
-def cycles_of(nodes: int, edges: bytes) -> tuple[np.ndarray, ...]:
-    """All simple cycles of three nodes [m, 3], of four [m, 4], … of eight; in all at most one more than `MOST_CYCLES`.
+def cycles_of(nodes: int, edges: bytes, longest: int) -> tuple[np.ndarray, ...]:
+    """All simple cycles of three nodes [m, 3], of four [m, 4], …; in all at most one more than `MOST_CYCLES`.
 
     `edges` are int64 pairs (i, j), each once.
     """
@@ -95,8 +112,8 @@ def cycles_of(nodes: int, edges: bytes) -> tuple[np.ndarray, ...]:
     for i, j in np.frombuffer(edges, dtype=np.int64).reshape(-1, 2).tolist():
         neighbours[i].append(j)
         neighbours[j].append(i)
-    found: dict[int, list[Cycle]] = {length: [] for length in LENGTHS}
-    for cycle in islice(_all_cycles(neighbours), MOST_CYCLES + 1):
+    found: dict[int, list[Cycle]] = {length: [] for length in range(SHORTEST, longest + 1)}
+    for cycle in islice(_all_cycles(neighbours, longest), MOST_CYCLES + 1):
         found[len(cycle)].append(cycle)
     return tuple(np.array(cycles, dtype=np.int64).reshape(-1, length) for length, cycles in found.items())
 
@@ -113,27 +130,27 @@ def _edges_of(graphs: PackedGraphs) -> Iterator[np.ndarray]:
         yield local[first:end]
 
 
-def _all_cycles(neighbours: list[list[int]]) -> Iterator[Cycle]:
+def _all_cycles(neighbours: list[list[int]], longest: int) -> Iterator[Cycle]:
     for start in range(len(neighbours)):
-        yield from _extended([start], neighbours, _distances(start, neighbours))
+        yield from _extended([start], neighbours, _distances(start, neighbours, longest), longest)
 
 
-def _extended(path: list[int], neighbours: list[list[int]], back: dict[int, int]) -> Iterator[Cycle]:
+def _extended(path: list[int], neighbours: list[list[int]], back: dict[int, int], longest: int) -> Iterator[Cycle]:
     """Cycles that begin with `path`; `back` [node] steps back to its first node."""
     for node in neighbours[path[-1]]:
         # Of the two directions, the one whose second node is smaller than its last.
         if node == path[0] and len(path) >= SHORTEST and path[1] < path[-1]:
             yield tuple(path)
-        elif node in back and node not in path and len(path) + back[node] <= LONGEST:
+        elif node in back and node not in path and len(path) + back[node] <= longest:
             path.append(node)
-            yield from _extended(path, neighbours, back)
+            yield from _extended(path, neighbours, back, longest)
             path.pop()
 
 
-def _distances(start: int, neighbours: list[list[int]]) -> dict[int, int]:
+def _distances(start: int, neighbours: list[list[int]], longest: int) -> dict[int, int]:
     """Steps from `start` to nodes above it, along such nodes; none that no cycle can reach."""
     found, edge = {start: 0}, [start]
-    for step in range(1, LONGEST // 2 + 1):
+    for step in range(1, longest // 2 + 1):
         near = {node for last in edge for node in neighbours[last] if node > start and node not in found}
         found.update(dict.fromkeys(near, step))
         edge = list(near)
