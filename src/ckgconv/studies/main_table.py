@@ -36,6 +36,9 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gatv2": ("GATv2", ("GAT",)),
     "gine": ("GINE", ("GINE", "GIN")),
     "gcn": ("GCN", ("GCN",)),
+    "gatedgcn-plus": ("GatedGCN+", ()),
+    "gine-plus": ("GINE+", ()),
+    "gcn-plus": ("GCN+", ()),
 }
 DEMONSTRATIONS = ("zinc-demo",)
 IN_PERCENT = ("accuracy", "sbm_accuracy")
@@ -142,7 +145,7 @@ def why_left_out(record: Record) -> str | None:
     if record.recipe_name in DEMONSTRATIONS:
         return "a demonstration"
     if record.test is None:
-        return "unfinished"
+        return "trained without a test" if record.ended else "unfinished"
     own = trained_recipe(record)
     if record.recipe_name not in RECIPES:
         return "of a recipe that is not installed"
