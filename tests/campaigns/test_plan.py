@@ -40,7 +40,7 @@ def test_the_shipped_campaigns():
         "zinc-precision": 4,
         "models-zinc": 7,
         "hybrids-zinc": 8,
-        "levers-zinc": 30,
+        "levers-zinc": 32,
         "schedules-zinc": 12,
         "levers-pattern": 12,
         "levers-cluster": 10,
