@@ -84,6 +84,23 @@ def test_rows_are_judged_by_the_first_further_metric_after_the_last_epoch(tmp_pa
     assert table["values"]["rows"][0]["runs"][0]["metrics"] == {"last": {"val": {"trimmed_mae": 0.060}}}
 
 
+def test_a_final_page_is_judged_by_the_metric_and_shows_further_ones_of_the_test(tmp_path):
+    changes = [[*SHORT, 'training.metrics=["trimmed_mae"]']]
+    folder = adopted(tmp_path, final=True, grid={"recipes": ["zinc"], "seeds": [0], "changes": changes})
+    (planned,) = folder.campaign().runs()
+    last = {
+        "epochs": 1,
+        "val": 0.4,
+        "test": 0.3,
+        "metrics": {"val": {"trimmed_mae": 0.06}, "test": {"trimmed_mae": 0.05}},
+    }
+    write_run(folder.run(planned), 0, 0.07, planned.resolved(), precision="32", last=last)
+    report = write_campaign_page(folder)
+    (row,) = cells((tmp_path / "README.md").read_text())
+    assert (row["test"], row["test trimmed_mae, last"], row["test trimmed_mae, averaged"]) == ("0.0700", "0.0500", "–")
+    assert report.figure.axes[0].get_xlabel().startswith("zinc: test mae")
+
+
 @pytest.mark.parametrize("final", [True, False])
 def test_what_runs_end_with_is_shown_and_their_tests_only_where_final(tmp_path, final):
     folder = adopted(tmp_path, final=final, grid={"recipes": ["zinc"], "seeds": [0, 1, 2], "changes": [SHORT]})

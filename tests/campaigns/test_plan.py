@@ -108,6 +108,10 @@ def test_every_run_is_within_the_budget_of_its_data_set(name):
         ({"grid": {"changes": [["model.widht=8"]]}}, r"model\.widht is not a value of a recipe"),
         ({"grid": {"changes": [["model.width"]]}}, r"has no '='"),
         ({"grid": {"changes": [["model.width=8", "model.width=9"]]}}, r"changes one value of zinc-demo twice"),
+        (
+            {"grid": {"recipes": ["zinc-grit"], "changes": [["model.width=7"]]}},
+            r"zinc-grit model\.width=7, 32: model\.heads",
+        ),
         ({"grid": {"changes": [["training.loss=none"]]}}, r"small\.json, zinc-demo training\.loss=none, 32: "),
     ],
 )

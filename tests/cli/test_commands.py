@@ -280,7 +280,8 @@ def test_predicting_molecules_with_a_superpixel_network_is_refused(ckgconv, tmp_
     table("my.csv")
     code, _, err = ckgconv("predict", "pixels", "my.csv")
     assert code == 2
-    assert "nodes are not atoms" in err
+    assert "not the atoms that SMILES are read as" in err
+    assert "pixels" in err
 
 
 def test_killed_run_resumes_to_the_same_weights(tmp_path):

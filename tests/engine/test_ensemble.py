@@ -188,7 +188,7 @@ def test_runs_of_earlier_versions_are_compared_by_their_recipes():
     one.record = replace(one.record, data=None)
     assert Ensemble([one, other]).evaluate().value > 0
     other.recipe = replace(other.recipe, data=replace(other.recipe.data, limit=3))
-    with pytest.raises(InputError, match="its recipe has DataRecipe"):
+    with pytest.raises(InputError, match=r"data\.limit is 3, not None\. Give runs"):
         Ensemble([one, other])
 
 

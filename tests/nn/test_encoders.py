@@ -47,6 +47,12 @@ def test_attributes_are_dropped_in_training_only():
     assert torch.equal(encoder.eval().inputs(torch.ones(3, 1000)), torch.ones(3, 1000))
 
 
+@pytest.mark.parametrize("sizes", [(), (3, 4)])
+def test_numbers_have_one_size(sizes):
+    with pytest.raises(InputError, match=r"set sizes to \[channels\]"):
+        attribute_encoder(AttributeRecipe("linear", sizes), 4)
+
+
 def test_only_numbers_are_normalised_and_dropped():
     for recipe in (AttributeRecipe("types", (3,), dropout=0.1), AttributeRecipe("constant", normalise="rows")):
         with pytest.raises(InputError, match=f"Attributes of kind '{recipe.kind}' are not numbers"):

@@ -27,6 +27,13 @@ def test_pyramid_halves_its_width():
     torch.testing.assert_close(head(x), third(F.gelu(second(F.gelu(first(x))))))
 
 
+def test_a_pyramid_has_no_layer_without_channels():
+    head = HeadRecipe("pyramid", "sum", layers=5, outputs=2)
+    assert make_head(head, 16).linears[-1].weight.shape == (2, 1)
+    with pytest.raises(InputError, match="set it to at most 4"):
+        make_relu_head(head, 15)
+
+
 def test_normalised_head_puts_hidden_features_on_the_sphere():
     head = NormalisedHead(6, 3, layers=3)
     x = torch.randn(5, 6)

@@ -98,6 +98,14 @@ def test_folds_are_one_group_and_other_data_is_not_tested(tmp_path):
     assert report.rows[1][4] == "no test: they were not tested on the same data"
 
 
+def test_runs_tested_on_other_data_have_no_best_one(tmp_path):
+    few = write_run(tmp_path / "few", 0, 0.3, recipe("zinc-grit"), data={**DATA, "digest": "few"})
+    many = write_run(tmp_path / "many", 0, 0.1, data={**DATA, "digest": "many"})
+    report = compare([few, many])
+    assert report.title == "2 recipes by mae, tested on other data: no best one"
+    assert report.rows[1][4].startswith("no test")
+
+
 def test_records_of_earlier_versions_join_the_group(tmp_path):
     """Without kind, flow and later fields."""
     old = write_run(tmp_path / "old", 1, 0.07)

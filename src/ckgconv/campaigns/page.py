@@ -77,13 +77,13 @@ class Row:
 
     @property
     def further(self) -> tuple[str, ...]:
-        """Names of the metrics that the recipe asks for besides its own, while the campaign is not final."""
-        return () if self.final else self.recipe.training.metrics
+        """Names of the metrics that the recipe asks for besides its own."""
+        return self.recipe.training.metrics
 
     def further_values(self, ending: str, name: str) -> list[float]:
-        """A further metric on the validation split of what the runs end with, as far as their records have it."""
-        kept = [getattr(record, ending) for record in self.ended]
-        metrics = [(each.metrics or {}).get("val", {}) for each in kept if each is not None]
+        """A further metric of what the runs end with, as far as their records have it: on the split of the page."""
+        kept, split = [getattr(record, ending) for record in self.ended], "test" if self.final else "val"
+        metrics = [(each.metrics or {}).get(split, {}) for each in kept if each is not None]
         return [found[name] for found in metrics if math.isfinite(found.get(name, math.nan))]
 
     def ending(self, name: str, split: str) -> list[float]:
@@ -102,14 +102,14 @@ class Row:
     @property
     def values(self) -> list[float]:
         """One of each run, by which rows are compared."""
-        if self.further:
-            return self.further_values("last", self.further[0])
-        return self.tests if self.final else self.vals
+        if self.final:
+            return self.tests
+        return self.further_values("last", self.further[0]) if self.further else self.vals
 
     @property
     def judged_metric(self) -> str:
         """The name of what is compared."""
-        return self.further[0] if self.further else self.problem[1]
+        return self.further[0] if self.further and not self.final else self.problem[1]
 
     @property
     def recipe(self) -> Recipe:
@@ -152,7 +152,7 @@ def campaign_report(campaign: Campaign, found: Sequence[Progress], history: Sequ
         title=f"{campaign.shows}: {counts(found)}",
         columns=(
             *FIRST_COLUMNS,
-            *(f"{name}, {ending}" for name in further for ending in ENDINGS),
+            *(f"{'test ' * campaign.final}{name}, {ending}" for name in further for ending in ENDINGS),
             *(TEST_COLUMNS if campaign.final else ()),
             *LAST_COLUMNS,
         ),

@@ -20,6 +20,7 @@ from pydantic import with_config
 from ckgconv.checks import InputError, cut, require, shown
 from ckgconv.engine.check import check_run
 from ckgconv.files import digest, parse_json, read_text
+from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe
 from ckgconv.recipe.format import MOST_SETTINGS
 from ckgconv.recipe.limits import Whole
@@ -144,19 +145,23 @@ def _check(campaign: Campaign, where: str) -> None:
     for place, grid in enumerate(campaign.grids):
         for field, values in vars(grid).items():
             require(bool(values), f"{where}.grids[{place}].{field} is empty: give at least one.")
-    names: set[str] = set()
+    names, checked = set(), set()
     for planned in campaign.runs():
         require(
             planned.name not in names, f"{where} has {cut(planned.label)}, seed {planned.seed} twice: give it once."
         )
         names.add(planned.name)
-        _check_run(planned, where)
+        if (planned.recipe, planned.changes) not in checked:  # seeds and precisions share a network
+            _check_run(planned, where)
+        checked.add((planned.recipe, planned.changes))
 
 
 def _check_run(planned: PlannedRun, where: str) -> None:
+    """Refuse a recipe that cannot be trained; its network is built, since that is what refuses most."""
     paths: list[Any] = [change.partition("=")[0] for change in planned.changes]
     require(len(set(paths)) == len(paths), f"{where} changes one value of {cut(planned.recipe)} twice: change it once.")
     try:
         check_run(planned.resolved())
+        build_model(planned.resolved().model)
     except InputError as error:
         raise InputError(f"{where}, {cut(planned.label)}: {error}") from error

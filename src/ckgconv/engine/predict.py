@@ -20,6 +20,7 @@ from ckgconv.engine.run import Run
 from ckgconv.ops.precision import exact_products
 
 ZINC_TYPES = (21,)
+ZINC_DICTIONARY = (28,)  # of which 21 types occur
 # Of a batch; that of a few large molecules would not fit into memory otherwise.
 MOST_PAIRS = 2**20
 Tick = Callable[[int], None]
@@ -142,14 +143,15 @@ def batches_of(rows: Sequence[int], molecules: Sequence[Molecule | None], size: 
 
 def featuriser_of(run: Run) -> Featuriser:
     """The featuriser of the molecules that the network was trained on."""
-    node = run.recipe.model.node
-    if node.kind == "types" and node.sizes == ZINC_TYPES:
+    node, data = run.recipe.model.node, run.recipe.data.name
+    if node.kind == "types" and (node.sizes == ZINC_TYPES or (data == "zinc" and node.sizes == ZINC_DICTIONARY)):
         return "zinc"
     if node.kind == "molecule" and node.sizes == ATOM_SIZES:
         return "molecule"
     raise InputError(
-        f"The run was trained on {run.recipe.data.name!r}, whose nodes are not atoms, so it cannot predict molecules: "
-        f"give a run that was trained on molecules."
+        f"{run.folder or 'The run'} was trained on {data!r} with nodes of kind {node.kind!r} and sizes "
+        f"{list(node.sizes)}, which are not the atoms that SMILES are read as, so it cannot predict molecules: give a "
+        f"run that was trained on molecules."
     )
 
 

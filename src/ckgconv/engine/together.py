@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, require, shown
 from ckgconv.engine.run import Run
 
 
@@ -64,10 +64,10 @@ def _check_data(first: Run, run: Run) -> None:
     start = f"{name_of(run)} was not trained on the data and splits of {name_of(first)}"
     remedy = "Give runs that were trained on the same data."
     if one is None or other is None:
-        require(
-            first.recipe.data == run.recipe.data,
-            f"{start}: its recipe has {run.recipe.data}, not {first.recipe.data}. {remedy}",
-        )
+        theirs, ours = vars(first.recipe.data), vars(run.recipe.data)
+        names = [name for name in ours if ours[name] != theirs[name]]
+        apart = [f"data.{name} is {shown(ours[name])}, not {shown(theirs[name])}" for name in names]
+        require(not apart, f"{start}: {', '.join(apart)}. {remedy}")
     elif one.digest != other.digest:
         named = "" if one.name == other.name else f" ({other.name!r}, not {one.name!r})"
         raise InputError(f"{start}{named}: {one.difference(other)}. {remedy}")

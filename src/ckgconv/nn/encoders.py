@@ -145,6 +145,11 @@ AttributeEncoder = TypeEncoder | LinearEncoder | ConstantEncoder
 def attribute_encoder(recipe: AttributeRecipe, width: int) -> AttributeEncoder | None:
     """The encoder of a recipe's kind; None where attributes are not read."""
     if recipe.kind == "linear":
+        require(
+            len(recipe.sizes) == 1,
+            f"Attributes of kind 'linear' are as many numbers as their one size says, and sizes is "
+            f"{list(recipe.sizes)}: set sizes to [channels].",
+        )
         return LinearEncoder(recipe.sizes[0], width, recipe.normalise, recipe.dropout)
     require(
         recipe.normalise == "none" and recipe.dropout == 0.0,

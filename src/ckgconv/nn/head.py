@@ -140,6 +140,12 @@ def _head(recipe: HeadRecipe, width: int, activation: Literal["relu", "gelu"]) -
         f"kind 'mlp'.",
     )
     if recipe.kind == "pyramid":
+        most = width.bit_length()
+        require(
+            recipe.layers <= most,
+            f"model.head.layers is {recipe.layers}, but halved at each layer {width} channels have none left after "
+            f"{most}: set it to at most {most}, or choose kind 'mlp'.",
+        )
         pyramid = PyramidHead if activation == "gelu" else ReLUPyramidHead
         return pyramid(width, recipe.outputs, recipe.layers)
     require(

@@ -12,6 +12,7 @@ from statistics import fmean
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from ckgconv.checks import require
 from ckgconv.engine.record import Record
@@ -25,6 +26,7 @@ from ckgconv.tasks.metrics import METRICS
 
 RUN_COLUMNS = ("run", "recipe", "seed", "state", "best epoch", "val", "test", "parameters", "s/epoch", "total s", "MB")
 GROUP_COLUMNS = ("against the best", "parameters", "s/epoch", "total s", "MB")
+LOG_RANGE = 30  # from the least value to the largest
 # Groups beyond these share colours.
 COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red", "tab:purple", "tab:brown", "tab:pink", "tab:olive")
 NOTE = f"""\
@@ -72,17 +74,23 @@ def verdict(one: Group, other: Group) -> Verdict:
 
 
 def best_group(groups: Sequence[Group], metric: str) -> Group | None:
-    """The best mean test metric; None where no run is tested, or the direction of the metric is not known."""
+    """The best mean test metric; None where no run is tested, or the direction of the metric or the data differ."""
     tested, higher = [group for group in groups if group.tests], direction(metric)
-    if not tested or higher is None:
+    if not tested or higher is None or other_data(tested):
         return None
     return max(tested, key=lambda group: fmean(group.tests) * (1 if higher else -1))
+
+
+def other_data(groups: Sequence[Group]) -> bool:
+    """Whether records say that not all groups were tested on the same data."""
+    return len({frozenset(group.digests) for group in groups if group.digests}) > 1
 
 
 def finding(groups: Sequence[Group], verdicts: Sequence[Verdict], best: Group | None, metric: str) -> str:
     """The title, from the numbers."""
     if best is None:
-        return f"{len(groups)} recipes by {metric}: no best one"
+        tested = [group for group in groups if group.tests]
+        return f"{len(groups)} recipes by {metric}{', tested on other data' * other_data(tested)}: no best one"
     reached = f"test {metric} {plus_minus(best.tests)}"
     if len(groups) == 1:
         return f"{best.label}: {reached} over {len(best.tests)} run{'s' if len(best.tests) > 1 else ''}"
@@ -122,7 +130,7 @@ def group_row(group: Group, best: Group | None, verdicts: Sequence[Verdict]) -> 
 def against_best(group: Group, best: Group | None, verdicts: Sequence[Verdict]) -> str | None:
     """What the test between a group and the best one says."""
     if best is None or not verdicts:
-        return None
+        return next((str(each) for each in verdicts if each.second == group.label and each.p is None), None)
     if group is best:
         return "best mean"
     return next(str(each) for each in verdicts if {each.first, each.second} == {group.label, best.label})
@@ -191,11 +199,13 @@ def _draw_curves(axes: Axes, groups: Sequence[Group], name: str, log: bool) -> N
     if any(member.record.test is None for group in groups for member in group.members):
         axes.plot([], [], "--", color="gray", label="without a test metric")
         axes.legend(fontsize=8)
-    if log and values and min(values) > 0:
+    # Below, a logarithmic axis would have no labelled tick, or one.
+    if log and values and min(values) > 0 and max(values) > LOG_RANGE * min(values):
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
     axes.tick_params(labelsize=8)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch", fontsize=9)
     axes.set_title(name, fontsize=9, parse_math=False)
     axes.grid(alpha=0.3, which="both")
