@@ -126,10 +126,10 @@ HEADING = """# Small sets of molecules, against chemprop and simple models
 
 Written by `python benchmarks/duel.py --page` from the results in `runs`, each of which is one process with one thread;
 its docstring says how to repeat them. ESOL, lipophilicity and Tox21 have three random splits, BBBP and HIV one scaffold
-split, on which methods run with several seeds; every method has the same rows to train, validate and test. All run with
-their defaults. Settings of ckgconv were chosen by validation splits. Eight rows of Tox21, whose SMILES RDKit cannot
-read, are left out. What has fewer runs than the others, or none, such as chemprop on the 41,127 molecules of HIV, had no
-more time.
+split, on which methods run with several seeds; every method has the same rows to train, validate and test. All run
+with their defaults. Settings of ckgconv were chosen by validation splits. Eight rows of Tox21, whose SMILES RDKit
+cannot read, are left out. What has fewer runs than the others, or none, such as chemprop on the 41,127 molecules of
+HIV, had no more time.
 
 | set | method | runs | RMSE | MAE | ROC-AUC | CPU s |
 |---|---|---|---|---|---|---|"""
