@@ -37,6 +37,10 @@ def test_json_round_trip(name):
         ("training.patience=5", "training.patience", 5),
         ("training.scale_targets=true", "training.scale_targets", True),
         ("model.node.sizes=[5, 6]", "model.node.sizes", (5, 6)),
+        ('training.metrics=["rmse"]', "training.metrics", ("rmse",)),
+        ("training.metrics=[rmse]", "training.metrics", ("rmse",)),
+        ("training.metrics=[ trimmed_mae, rmse]", "training.metrics", ("trimmed_mae", "rmse")),
+        ("data.smiles=[my column]", "data.smiles", "[my column]"),
     ],
 )
 def test_any_value_can_be_set(assignment, path, value):

@@ -66,7 +66,7 @@ class Encoding:
         require(
             self.support != "sparse_global" or coordinate.sparse is not None,
             f"The sparse global support needs coordinates that are zero between far nodes; {self.name!r} has "
-            f"none: choose encoding 'rrwp', support 'global' or a number of hops.",
+            f"none: choose support 'global' or a number of hops, or encoding 'rrwp' in a network without attention.",
         )
 
     @property

@@ -7,6 +7,7 @@ they describe a CKGCN, and without a flow the source of an edge receives.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, is_dataclass, make_dataclass, replace
 from functools import cache
@@ -23,6 +24,8 @@ from ckgconv.registry import nearest
 
 # The one value that cannot be changed alone: it decides which other fields its group has.
 KIND = "model.kind"
+# [mae, rmse]: words without quotes.
+WORDS = re.compile(r"\[ *[A-Za-z_]\w*( *, *[A-Za-z_]\w*)* *\]")
 
 
 def to_json(recipe: Recipe) -> str:
@@ -61,13 +64,13 @@ def with_value(recipe: Recipe, assignment: str) -> Recipe:
 
 
 def _value(text: str, path: str) -> Any:
-    """What a text stands for: a text of its own where it is not JSON."""
+    """What a text stands for: where it is not JSON, itself or a list of words, whose quotes a shell may have taken."""
     try:
         return parse_json(text)
     except InputError as error:
         if not isinstance(error.__cause__, json.JSONDecodeError):
             raise InputError(f"{cut(path)} cannot be read ({error}): give a plain value.") from error
-        return text
+        return text.strip("[]").replace(" ", "").split(",") if WORDS.fullmatch(text) else text
 
 
 @cache
