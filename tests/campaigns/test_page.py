@@ -1,4 +1,6 @@
-"""The page: what is compared, what is shown before a campaign is final, and where every number comes from."""
+"""The page: what is compared, what is shown before a campaign is final, and where every number comes from. Covers
+`ckgconv.campaigns.row`.
+"""
 
 import json
 import re

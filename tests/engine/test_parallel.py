@@ -40,7 +40,7 @@ def test_two_processes_equal_one(tmp_path, script):
 
 def test_a_process_without_graphs_takes_part_in_every_metric():
     one = run([str(UNEVEN)])
-    assert one.count("\n") == 22
+    assert one.count("\n") == 23
     assert run([*LAUNCHER, str(UNEVEN)]) == one
 
 

@@ -1,4 +1,6 @@
-"""Covers `ckgconv.tasks.rmse`, `ckgconv.tasks.r2`, `ckgconv.tasks.ranking` and `ckgconv.tasks.fit`."""
+"""Covers `ckgconv.tasks.rmse`, `ckgconv.tasks.r2`, `ckgconv.tasks.trimmed`, `ckgconv.tasks.ranking` and
+`ckgconv.tasks.fit`.
+"""
 
 import math
 

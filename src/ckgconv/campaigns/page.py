@@ -6,9 +6,8 @@ compares the first of the recipe's further metrics (`training.metrics`) by the w
 nothing chose, where a recipe has some: one with less noise than the metric tells settings apart with fewer seeds.
 """
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from statistics import fmean
 from textwrap import fill
 
@@ -17,9 +16,9 @@ from matplotlib.figure import Figure
 
 from ckgconv.campaigns.folder import CampaignFolder, Event
 from ckgconv.campaigns.plan import Campaign
-from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, differences, progress_of
-from ckgconv.engine.record import Best, Ending, Record
-from ckgconv.recipe import Recipe
+from ckgconv.campaigns.progress import DONE, FAILED, Progress, counts, progress_of
+from ckgconv.campaigns.row import Row, counts_in, defined, rows_of
+from ckgconv.engine.record import Ending
 from ckgconv.studies.compare import costs, direction
 from ckgconv.studies.grid import plus_minus
 from ckgconv.studies.outcomes import origin_of
@@ -27,7 +26,7 @@ from ckgconv.studies.printed import PAPER_RUNS
 from ckgconv.studies.report import Cell, Origin, Provenance, Report, new_figure, write_page
 from ckgconv.studies.significance import LEVEL
 from ckgconv.studies.t_test import Sample, sample, t_test
-from ckgconv.studies.verdict import Values, Verdict, welch
+from ckgconv.studies.verdict import Verdict, welch
 
 VALIDATION = f"""\
 This campaign is not final: its settings may still change, and no test metric has been computed. Metrics are those of
@@ -51,83 +50,6 @@ ENDINGS = ("last", "averaged")
 # Characters of a label before it is folded.
 LABEL_WIDTH = 30
 LAST_COLUMNS = ("against the first", "parameters", "s/epoch", "total s", "MB", "records")
-
-
-@dataclass(frozen=True)
-class Row:
-    """The runs of one recipe with its changes and precision."""
-
-    label: str
-    runs: tuple[Progress, ...]
-    final: bool
-
-    @property
-    def ended(self) -> list[Record]:
-        """Records of the runs that count: all epochs trained, and tested where the campaign is final."""
-        return [each.record for each in self.runs if each.record is not None and counts_in(each, self.final)]
-
-    @property
-    def vals(self) -> list[float]:
-        return [record.best.val for record in self.ended if record.best is not None]
-
-    @property
-    def tests(self) -> list[float]:
-        """Empty before the campaign is final, whatever a record holds."""
-        return [record.test for record in self.ended if record.test is not None] if self.final else []
-
-    @property
-    def further(self) -> tuple[str, ...]:
-        """Names of the metrics that the recipe asks for besides its own."""
-        return self.recipe.training.metrics
-
-    def further_values(self, ending: str, name: str) -> list[float]:
-        """A further metric of what the runs end with, as far as their records have it: on the split of the page."""
-        kept, split = [getattr(record, ending) for record in self.ended], "test" if self.final else "val"
-        metrics = [(each.metrics or {}).get(split, {}) for each in kept if each is not None]
-        return [found[name] for found in metrics if math.isfinite(found.get(name, math.nan))]
-
-    def ending(self, name: str, split: str) -> list[float]:
-        """A metric of what the runs end with, "last" or "averaged", as far as their records have it."""
-        if split == "test" and not self.final:
-            return []
-        found = [_defined(getattr(record, name), split) for record in self.ended]
-        return [value for value in found if value is not None]
-
-    @property
-    def judged(self) -> Values:
-        """What t-tests compare."""
-        digests = {record.data.digest for record in self.ended if record.data is not None}
-        return Values(self.label, self.values, digests)
-
-    @property
-    def values(self) -> list[float]:
-        """One of each run, by which rows are compared."""
-        if self.final:
-            return self.tests
-        return self.further_values("last", self.further[0]) if self.further else self.vals
-
-    @property
-    def judged_metric(self) -> str:
-        """The name of what is compared."""
-        return self.further[0] if self.further and not self.final else self.problem[1]
-
-    @property
-    def recipe(self) -> Recipe:
-        return self.runs[0].planned.resolved()
-
-    @property
-    def problem(self) -> tuple[str, str]:
-        """Data set and metric: rows are compared where they have both in common."""
-        return self.recipe.data.name, self.recipe.training.metric
-
-    @property
-    def paper(self) -> tuple[float, ...]:
-        """The printed test metric of the recipe, changed or not."""
-        return self.recipe.paper_test
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.runs[0].planned.changes)
 
 
 def write_campaign_page(folder: CampaignFolder) -> Report:
@@ -173,24 +95,6 @@ def campaign_report(campaign: Campaign, found: Sequence[Progress], history: Sequ
         seeds=tuple(sorted({record.seed for record in records})),
         origin=origin_of(records) if records else None,
     )
-
-
-def counts_in(run: Progress, final: bool) -> bool:
-    """Whether the metrics of a run enter its row: all of its epochs are trained, and what is shown is a number."""
-    if run.record is None or run.record.best is None or not run.record.ended:
-        return False
-    best = run.record.best
-    return math.isfinite(best.val) and (not final or (best.test is not None and math.isfinite(best.test)))
-
-
-def rows_of(campaign: Campaign, found: Sequence[Progress]) -> list[Row]:
-    """In the order of the file, those of one data set together; labels name what not all runs share."""
-    groups: dict[str, list[Progress]] = {}
-    for each, apart in zip(found, differences(found), strict=True):
-        groups.setdefault(" ".join([each.planned.recipe, *apart]), []).append(each)
-    rows = [Row(label, tuple(runs), campaign.final) for label, runs in groups.items()]
-    order = list(dict.fromkeys(row.problem for row in rows))
-    return sorted(rows, key=lambda row: order.index(row.problem))
 
 
 def _cells(row: Row, first: Row, further: Sequence[str]) -> tuple[Cell, ...]:
@@ -276,20 +180,14 @@ def _run_values(run: Progress, final: bool) -> dict[str, object]:
         "state": run.state,
         "epochs": run.done,
         "best_epoch": None if best is None else best.epoch,
-        **{split: _defined(best, split) for split in splits},
-        **{name: {split: _defined(ending, split) for split in splits} for name, ending in endings.items()},
+        **{split: defined(best, split) for split in splits},
+        **{name: {split: defined(ending, split) for split in splits} for name, ending in endings.items()},
         "metrics": {
             name: {split: ending.metrics[split] for split in splits if split in ending.metrics}
             for name, ending in endings.items()
             if ending is not None and ending.metrics is not None
         },
     }
-
-
-def _defined(metrics: Best | Ending | None, split: str) -> float | None:
-    """A metric; None where it is unknown or no number."""
-    value: float | None = None if metrics is None else getattr(metrics, split)
-    return value if value is not None and math.isfinite(value) else None
 
 
 def _left_out(found: Sequence[Progress], final: bool) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
     mean of |ŷ - y| over the M - ⌊M/100⌋ least of M known targets of all outputs
 
 A few rows can make up a fifth of a mean absolute error and nearly all that differs between seeds: on the validation
-split of ZINC four seeds of CKGCN have 0.075 ± 0.007, and 0.0593 ± 0.0006 without the ten largest of 1,000 errors.
+split of ZINC four seeds of one network have 0.075 ± 0.007, and 0.0593 ± 0.0006 without the ten largest of 1,000 errors.
 
 Legend: M known targets.
 """
