@@ -47,27 +47,31 @@ def walks_and_cycles(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None
         steps: K.
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    walks = rrwp(graphs, steps, dtype=dtype)
-    order = graphs.sizes.index_select(0, graphs.node_graph).index_select(0, walks.receiver)
-    counts = torch.log1p(cycle_counts(graphs)) / order.unsqueeze(-1)
-    values = torch.cat([walks.values, counts.to(walks.values.dtype)], dim=-1)
-    return Coordinates(walks.receiver, walks.sender, values, complete=True)
+    return beside_walks(graphs, torch.log1p(cycle_counts(graphs)), steps, dtype)
 
 
 def node_walks_and_cycles(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """The node part, [N, K + 7]."""
+    return beside_returns(graphs, torch.log1p(cycle_counts(graphs)), steps, dtype)
+
+
+def beside_walks(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.dtype | None) -> Coordinates:
+    """Walks ‖ what the nodes of a pair share, [P, C] divided by n; values [P, K + 1 + C]."""
+    walks = rrwp(graphs, steps, dtype=dtype)
+    order = graphs.sizes.index_select(0, graphs.node_graph).index_select(0, walks.receiver)
+    values = torch.cat([walks.values, (shared / order.unsqueeze(-1)).to(walks.values.dtype)], dim=-1)
+    return Coordinates(walks.receiver, walks.sender, values, complete=True)
+
+
+def beside_returns(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.dtype | None) -> Tensor:
+    """[1, M_ii, …, M^K_ii] ‖ what each node shares with itself, from [P, C]; [N, K + 1 + C]."""
     dtype = dtype or working_dtype(graphs)
-    counts = torch.log1p(cycle_counts(graphs).index_select(0, own_pairs(graphs))).to(dtype)
-    return torch.cat([return_probabilities(graphs, steps, dtype), counts], dim=-1)
-
-
-def return_probabilities(graphs: PackedGraphs, steps: int, dtype: torch.dtype) -> Tensor:
-    """[1, M_ii, …, M^K_ii] of every node, [N, K + 1]."""
     returns = (rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse)(graphs, steps, dtype)
-    return torch.cat([returns.new_ones(graphs.num_nodes, 1), returns], dim=-1)
+    own = shared.index_select(0, _own_pairs(graphs)).to(dtype)
+    return torch.cat([returns.new_ones(graphs.num_nodes, 1), returns, own], dim=-1)
 
 
-def own_pairs(graphs: PackedGraphs) -> Tensor:
+def _own_pairs(graphs: PackedGraphs) -> Tensor:
     """[N] where the pair of each node with itself is, in the order of `all_pairs`."""
     sizes = graphs.sizes.index_select(0, graphs.node_graph)
     first = sizes.cumsum(0) - sizes
@@ -76,7 +80,7 @@ def own_pairs(graphs: PackedGraphs) -> Tensor:
 
 def cycle_counts(graphs: PackedGraphs) -> Tensor:
     """[P, 6] float64, c³ … c⁸ of every pair, in the order of `all_pairs`."""
-    counts = np.zeros((_pairs(graphs), len(LENGTHS)))
+    counts = np.zeros((number_of_pairs(graphs), len(LENGTHS)))
     for length, cells in cells_of_cycles(graphs, LONGEST):
         np.add.at(counts[:, length - SHORTEST], cells, 1.0)
     return torch.from_numpy(counts).to(graphs.node_graph.device)
@@ -98,7 +102,8 @@ def cells_of_cycles(graphs: PackedGraphs, longest: int) -> Iterator[tuple[int, n
         start += nodes**2
 
 
-def _pairs(graphs: PackedGraphs) -> int:
+def number_of_pairs(graphs: PackedGraphs) -> int:
+    """P of all pairs of nodes of one graph."""
     return int(graphs.sizes.square().sum())
 
 

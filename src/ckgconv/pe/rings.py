@@ -15,9 +15,7 @@ from torch import Tensor
 
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
-from ckgconv.pe.cycles import cells_of_cycles, own_pairs, return_probabilities
-from ckgconv.pe.rrwp import rrwp
-from ckgconv.pe.walk import working_dtype
+from ckgconv.pe.cycles import beside_returns, beside_walks, cells_of_cycles, number_of_pairs
 
 LONGEST = 18  # the largest ring of ZINC-12k's training split
 
@@ -30,23 +28,17 @@ def walks_and_rings(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None 
         steps: K.
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    walks = rrwp(graphs, steps, dtype=dtype)
-    order = graphs.sizes.index_select(0, graphs.node_graph).index_select(0, walks.receiver)
-    sizes = ring_sizes(graphs) / order.unsqueeze(-1)
-    values = torch.cat([walks.values, sizes.to(walks.values.dtype)], dim=-1)
-    return Coordinates(walks.receiver, walks.sender, values, complete=True)
+    return beside_walks(graphs, ring_sizes(graphs), steps, dtype)
 
 
 def node_walks_and_rings(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """The node part, [N, K + 3]."""
-    dtype = dtype or working_dtype(graphs)
-    sizes = ring_sizes(graphs).index_select(0, own_pairs(graphs)).to(dtype)
-    return torch.cat([return_probabilities(graphs, steps, dtype), sizes], dim=-1)
+    return beside_returns(graphs, ring_sizes(graphs), steps, dtype)
 
 
 def ring_sizes(graphs: PackedGraphs) -> Tensor:
     """[P, 2] float64, s and l of every pair, in the order of `all_pairs`."""
-    sizes = np.zeros((int(graphs.sizes.square().sum()), 2))
+    sizes = np.zeros((number_of_pairs(graphs), 2))
     for length, cells in cells_of_cycles(graphs, LONGEST):
         smallest, largest = sizes[cells].T  # of one graph shorter cycles come first
         sizes[cells] = np.stack([np.where(smallest == 0, length, smallest), np.maximum(largest, length)], axis=1)
