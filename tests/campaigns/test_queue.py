@@ -15,6 +15,7 @@ from ckgconv.campaigns import queue
 from ckgconv.campaigns.folder import CampaignFolder
 from ckgconv.campaigns.progress import FAILED, RUNNING, STOPPED, WAITING, progress_of
 from ckgconv.campaigns.queue import QueueSettings, all_failed, train_all
+from ckgconv.checks import InputError
 from ckgconv.engine.lock import Holder, holder_of, locked
 
 LONG = [*SMALL[:-2], "training.epochs=100000", "training.warmup_epochs=0"]
@@ -69,6 +70,17 @@ def test_a_run_that_fails_keeps_its_sentence_and_the_others_go_on(tmp_path, work
     retried, said = trained(folder, retry=True)
     assert [each.failure for each in retried] == ["ZeroDivisionError: division by zero"] * 2
     assert all_failed(retried)
+
+
+def test_runs_can_be_chosen_by_their_names(tmp_path, workers):
+    folder = adopted(tmp_path, grid={"seeds": [0, 1, 10]})
+    workers("print('Error: tried'); raise SystemExit(2)")
+    _, said = trained(folder, only=("*-seed0", "*-seed10"))
+    tried = [planned.seed for planned in folder.campaign().runs() if planned.name in folder.failures()]
+    assert tried == [0, 10]
+    assert len(said) == 4
+    with pytest.raises(InputError, match=r"--only \*-seed2 matches no run: .* '\*' stands for any text"):
+        trained(folder, only=("*-seed2",))
 
 
 def test_a_piece_ends_at_checkpoints_and_trains_at_least_an_epoch(tmp_path):

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import torch
@@ -20,9 +21,10 @@ from ckgconv.campaigns.plan import PlannedRun
 from ckgconv.campaigns.progress import FAILED, Progress, progress_of
 from ckgconv.campaigns.service import shared_gpu
 from ckgconv.campaigns.worker import Task
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, cut, require
 from ckgconv.data import CATALOGUE, data_folder, find, load
 from ckgconv.engine.lock import Lock
+from ckgconv.registry import nearest
 
 POLL_SECONDS = 0.1
 # Seconds from the start of a worker to its first epoch, about: imports, data, compilation.
@@ -41,6 +43,7 @@ class QueueSettings:
     device: str = "auto"
     data_dir: Path | None = None
     retry: bool = False  # failed runs too
+    only: tuple[str, ...] = ()  # patterns of run names; none: every run
 
 
 @dataclass
@@ -140,7 +143,7 @@ def train_all(folder: CampaignFolder, settings: QueueSettings, lock: Lock, say: 
     until = None if settings.seconds is None else time.time() + settings.seconds
     if settings.retry and folder.failures():
         folder.write_failures({})
-    left = [each for each in progress_of(folder) if each.to_train]
+    left = [each for each in _chosen(progress_of(folder), settings.only) if each.to_train]
     _fetch_data(left, settings, say)
     queue = Queue(folder, settings, lock, say, [each.planned for each in left], until)
     with _ending_on_terminate(), shared_gpu(settings.device if left else "cpu", settings.at_once, say):
@@ -150,6 +153,17 @@ def train_all(folder: CampaignFolder, settings: QueueSettings, lock: Lock, say: 
             queue.end()
             lock.write()
     return progress_of(folder)
+
+
+def _chosen(found: list[Progress], only: tuple[str, ...]) -> list[Progress]:
+    """The runs whose names match one of the patterns; all of them without any."""
+    names = [each.planned.name for each in found]
+    for pattern in only:
+        require(
+            any(fnmatchcase(name, pattern) for name in names),
+            f"--only {cut(pattern)} matches no run: {nearest(pattern, names)} '*' stands for any text, as in 'zinc-*'.",
+        )
+    return [each for each in found if not only or any(fnmatchcase(each.planned.name, pattern) for pattern in only)]
 
 
 def all_failed(found: list[Progress]) -> bool:

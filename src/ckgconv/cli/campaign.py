@@ -42,6 +42,9 @@ def campaign_command(
         typer.Option(min=0, help="Stop at checkpoints after about this time; by default, when all is done."),
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Train failed runs again.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Train runs of these names alone, such as 'zinc-grit-*'; more than once.")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     data_dir: Annotated[Path | None, typer.Option(help="Where packed files are, by default $CKGCONV_DATA.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print how far all runs are as JSON.")] = False,
@@ -58,7 +61,7 @@ def campaign_command(
     require(folder is None, f"{folder} was given after {what}: name the campaign's folder with --out.")
     campaign = read_campaign(what)
     place = CampaignFolder(out or _folder_of(what) or CAMPAIGNS / campaign.name)
-    settings = QueueSettings(at_once, seconds, device, data_dir, retry)
+    settings = QueueSettings(at_once, seconds, device, data_dir, retry, tuple(only or ()))
     with locked(place.path) as lock:
         place.adopt(campaign)
         found = train_all(place, settings, lock, lambda line: console.print(line, highlight=False))
