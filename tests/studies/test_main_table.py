@@ -65,9 +65,19 @@ def test_what_does_not_count_is_named(tmp_path):
 def test_a_copy_of_a_run_counts_once(tmp_path):
     write_run(tmp_path / "a", 0, 0.06)
     write_run(tmp_path / "b", 0, 0.06)
-    write_run(tmp_path / "c", 0, 0.07)
+    write_run(tmp_path / "c", 1, 0.07)
     report = main_table(Options(runs=(tmp_path, tmp_path / "a")))
     assert cells(report, "CKGCN, ours", "zinc") == "0.0650 ± 0.0071 (2)"
+    assert report.values["left_out"] == {}
+
+
+def test_runs_of_one_seed_are_one_draw(tmp_path):
+    write_run(tmp_path / "a", 0, 0.06)
+    write_run(tmp_path / "b", 0, 0.07)
+    write_run(tmp_path / "c", 1, 0.08)
+    report = main_table(Options(runs=(tmp_path,)))
+    assert report.values["runs"]["ZINC, CKGCN"] == (0.07, 0.08)
+    assert report.values["left_out"] == {"of a seed that a later folder has": [str(tmp_path / "a")]}
 
 
 def test_a_network_that_the_paper_lacks_has_a_row_at_the_end(tmp_path):

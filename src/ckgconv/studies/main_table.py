@@ -40,12 +40,13 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gine-plus": ("GINE+", ()),
     "gcn-plus": ("GCN+", ()),
 }
+REPEATED = "of a seed that a later folder has"
 DEMONSTRATIONS = ("zinc-demo",)
 IN_PERCENT = ("accuracy", "sbm_accuracy")
 NOTE = """\
 Printed: mean ± s.d. of 4 runs, as in the paper. Ours: the test metric at the best validation epoch, mean ± s.d.
-(dividing by n - 1), with the number of runs n in brackets; runs of one recipe count alike whatever their seed,
-precision and commit. p: Welch's two-sided t-test against the printed numbers,
+(dividing by n - 1), with the number of runs n in brackets, one for each seed; they count alike whatever their precision
+and commit. p: Welch's two-sided t-test against the printed numbers,
 of entries with two runs or more; they differ where p < 0.05. The paper's GIN and GAT read no edge attributes, so
 GINE and GATv2 of ours are not compared with them. PATTERN and CLUSTER may have been drawn anew; what is next to the
 runs says so."""
@@ -112,30 +113,39 @@ def main_table(options: Options) -> Report:
 
 
 def read_runs(folders: Sequence[Path]) -> Found:
-    """All records under the folders, each run once."""
-    found, seen = Found(), set()
+    """All records under the folders; of several runs with one seed the last one, since they are no independent draws."""
+    found = Found()
+    counted: dict[tuple[str, str, int], Member] = {}
     for folder in folders:
         require(folder.is_dir(), f"{folder} is not a folder: name one that holds runs with --runs.")
-        for path in sorted(folder.rglob("record.json"), key=weights_first):
+        for path in sorted(folder.rglob("record.json"), key=weights_last):
             try:
                 record = load_record(path)
                 reason = why_left_out(record)
             except InputError:
                 found.left_out.setdefault("cannot be read by this version", []).append(str(path.parent))
                 continue
-            key = (record.recipe_name, record.seed, repr(record.best), record.wall_s)
             if reason is not None:
                 found.left_out.setdefault(reason, []).append(str(path.parent))
-            elif key not in seen:  # a copy of a run does not count twice
-                seen.add(key)
-                member = Member(path.parent, record)
-                found.runs.setdefault((record.data_name, method_of(record)), []).append(member)
+                continue
+            draw = (record.data_name, method_of(record), record.seed)
+            before = counted.get(draw)
+            if before is not None and not copies(before.record, record):
+                found.left_out.setdefault(REPEATED, []).append(str(before.path))
+            counted[draw] = Member(path.parent, record)
+    for (data, method, _), member in sorted(counted.items()):
+        found.runs.setdefault((data, method), []).append(member)
     return found
 
 
-def weights_first(path: Path) -> tuple[bool, Path]:
-    """Order of records: of two copies of a run, the one that can predict."""
-    return not (path.parent / "best.safetensors").exists(), path
+def copies(one: Record, other: Record) -> bool:
+    """Whether two records of one recipe and seed are of the same run."""
+    return (one.best, one.wall_s) == (other.best, other.wall_s)
+
+
+def weights_last(path: Path) -> tuple[bool, Path]:
+    """Order of records: of two copies of a run, the one that can predict comes last."""
+    return (path.parent / "best.safetensors").exists(), path
 
 
 def why_left_out(record: Record) -> str | None:
