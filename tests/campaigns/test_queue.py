@@ -160,6 +160,27 @@ def test_a_worker_that_was_killed_is_a_failure(tmp_path, workers):
     assert found[0].failure == "its process was ended by SIGKILL."
 
 
+def test_a_run_that_the_gpu_ended_is_begun_again(tmp_path, workers):
+    folder = adopted(tmp_path, grid={"seeds": [0, 1]})
+    once = tmp_path / "failed"
+    workers(
+        f"import sys, pathlib; once = pathlib.Path({str(once)!r}); first = not once.exists(); once.touch();"
+        f"print('Error: The GPU failed: gone.'); sys.exit({queue.GPU_FAILED} if first else 0)"
+    )
+    _, said = trained(folder)
+    name = folder.campaign().runs()[0].name
+    assert said[:3] == [
+        f"{name}: started",
+        f"{name}: will go on from its checkpoint: The GPU failed: gone.",
+        f"{name}: started",
+    ]
+    assert not folder.failures()
+    workers(f"print('Error: The GPU failed: gone.'); raise SystemExit({queue.GPU_FAILED})")
+    _, said = trained(folder)
+    assert len(said) == 2 * 2 * (1 + queue.ATTEMPTS)
+    assert set(folder.failures().values()) == {"The GPU failed: gone."}
+
+
 def test_a_worker_that_does_not_end_is_killed(tmp_path, workers, monkeypatch):
     workers("import time; time.sleep(600)")
     monkeypatch.setattr(queue, "PATIENCE", 0.1)

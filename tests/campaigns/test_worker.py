@@ -1,9 +1,12 @@
 """The process of one run: pieces of training that add up to the whole, and no test before a campaign is final."""
 
 import json
+import os
 import sys
+import time
 
 import pytest
+import torch
 from campaign_files import adopted, campaign
 
 from ckgconv import train
@@ -79,3 +82,48 @@ def test_a_mistake_is_a_sentence_and_the_task_travels_as_json(tmp_path, monkeypa
     assert stop.value.code == 2
     assert capsys.readouterr().out.startswith("Error: device is 'abacus': choose one of")
     assert json.loads(task.command[-1])["until"] is None
+
+
+def test_the_end_of_its_parent_interrupts_the_work(tmp_path, monkeypatch):
+    """The work is stopped as by Ctrl-C; only if that fails the process ends at once."""
+    done = []
+    monkeypatch.setattr(worker, "PATIENCE", 0.0)
+    monkeypatch.setattr(worker.os, "_exit", done.append)
+    monkeypatch.setattr(worker._thread, "interrupt_main", lambda: done.append("interrupted"))
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as parent:
+        monkeypatch.setattr(sys, "stdin", parent)
+        worker.end_with_parent()
+        os.write(writing, b"alive")
+        assert done == []
+        os.close(writing)
+        until = time.monotonic() + 10
+        while len(done) < 2 and time.monotonic() < until:
+            time.sleep(0.01)
+    assert done == ["interrupted", worker.INTERRUPTED]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt(), worker.INTERRUPTED),
+        (torch.AcceleratorError("CUDA error: out of sorts\nmore"), worker.GPU_FAILED),
+        (RuntimeError("Triton Error [CUDA]: device busy"), worker.GPU_FAILED),
+    ],
+)
+def test_exit_codes_say_how_the_work_ended(monkeypatch, capsys, error, code):
+    def fail(task):
+        raise error
+
+    monkeypatch.setattr(worker, "end_with_parent", lambda: None)
+    monkeypatch.setattr(worker, "work", fail)
+    monkeypatch.setattr(sys, "argv", ["worker", Task("c", "r", "cpu", 1).command[-1]])
+    with pytest.raises(SystemExit) as stop:
+        worker.main()
+    assert stop.value.code == code
+    printed = capsys.readouterr().out
+    assert printed.startswith("Error: The GPU failed: ") == (code == worker.GPU_FAILED)
+    assert "more" not in printed
+    monkeypatch.setattr(worker, "work", lambda task: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        worker.main()

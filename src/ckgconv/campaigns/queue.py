@@ -1,13 +1,15 @@
 """The queue of a campaign: several workers at once, each training one run, until all are done or the time is up.
 
 However this process ends, its workers end with it, and their runs go on from their newest checkpoints. A run that
-fails keeps its sentence and the others go on.
+fails keeps its sentence and the others go on; one that an error of the GPU ended is begun again, since a process that
+was killed takes all others down that share the GPU with it.
 """
 
 import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,7 +22,7 @@ from ckgconv.campaigns.folder import CampaignFolder
 from ckgconv.campaigns.plan import PlannedRun
 from ckgconv.campaigns.progress import FAILED, Progress, progress_of
 from ckgconv.campaigns.service import shared_gpu
-from ckgconv.campaigns.worker import Task
+from ckgconv.campaigns.worker import GPU_FAILED, PATIENCE, Task
 from ckgconv.checks import InputError, cut, require
 from ckgconv.data import CATALOGUE, data_folder, find, load
 from ckgconv.engine.lock import Lock
@@ -29,8 +31,8 @@ from ckgconv.registry import nearest
 POLL_SECONDS = 0.1
 # Seconds from the start of a worker to its first epoch, about: imports, data, compilation.
 START_SECONDS = 30.0
-# Seconds that workers have to end when they are told to.
-PATIENCE = 10.0
+# Times that a run is begun again in a piece after errors of the GPU.
+ATTEMPTS = 2
 Say = Callable[[str], None]
 
 
@@ -58,6 +60,7 @@ class Queue:
     until: float | None
     running: dict[str, tuple[PlannedRun, subprocess.Popen[bytes]]] = field(default_factory=dict)
     starts: int = 0  # in this piece
+    attempts: Counter[str] = field(default_factory=Counter)  # by name, of runs that were begun again
 
     def work(self) -> None:
         """Until nothing is left or the time is up."""
@@ -120,6 +123,11 @@ class Queue:
             self.say(f"{planned.name}: {'done' if ended else f'stopped after epoch {epochs}'}")
             return
         sentence = _sentence(self.folder.log(planned), process.returncode)
+        if process.returncode == GPU_FAILED and self.attempts[planned.name] < ATTEMPTS:
+            self.attempts[planned.name] += 1
+            self.waiting.insert(0, planned)
+            self.say(f"{planned.name}: will go on from its checkpoint: {sentence}")
+            return
         self.folder.write_failures(self.folder.failures() | {planned.name: sentence})
         self.say(f"{planned.name}: failed: {sentence}")
 

@@ -3,8 +3,12 @@
 It ends with the process that started it, whose end closes its standard input. Where its time is limited it ends after
 the last epoch that fits, with a checkpoint. The test split is read only after the last epoch of a run whose campaign
 is final.
+
+Under the CUDA multi-process service a process that ends while its kernels run takes those of all others with it: a
+worker that has to end first waits for its own.
 """
 
+import _thread
 import json
 import os
 import sys
@@ -25,6 +29,11 @@ from ckgconv.engine.run import Run, record_test, train
 from ckgconv.engine.run_folder import has_run
 from ckgconv.engine.watcher import Silence
 from ckgconv.recipe.values import SETTINGS, convert
+
+# Seconds that a worker has to end: replays of a long epoch may have been launched already.
+PATIENCE = 30.0
+# Exit codes: told to end, and an error of the device, after which the run goes on from its checkpoint.
+INTERRUPTED, GPU_FAILED = 130, 75
 
 
 @with_config(SETTINGS)
@@ -110,14 +119,21 @@ def _trained(task: Task, planned: PlannedRun, folder: Path) -> Run:
 
 
 def end_with_parent() -> None:
-    """End this process at once where its standard input is closed; files are written whole or not at all."""
+    """End this process where its standard input is closed, after its kernels; files are written whole or not at all."""
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1):
             pass
-        os._exit(1)
+        _thread.interrupt_main()
+        time.sleep(PATIENCE)
+        os._exit(INTERRUPTED)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def gpu_failed(error: RuntimeError) -> bool:
+    """Whether an error comes from the device or its driver, such as the end of another process on it."""
+    return isinstance(error, torch.AcceleratorError) or "Triton Error [CUDA]" in str(error)
 
 
 def main() -> None:
@@ -128,3 +144,12 @@ def main() -> None:
     except InputError as error:
         print(f"Error: {error}")
         sys.exit(2)
+    except KeyboardInterrupt:
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+        sys.exit(INTERRUPTED)
+    except RuntimeError as error:
+        if not gpu_failed(error):
+            raise
+        print(f"Error: The GPU failed: {str(error).splitlines()[0]}")
+        sys.exit(GPU_FAILED)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.assembly import Capacity
-from ckgconv.backends.cuda.batch import StoredPairs, padded_batch, store_pairs
+from ckgconv.backends.cuda.batch import StoredCoordinates, StoredPairs, padded_batch, store_pairs
 from ckgconv.backends.cuda.schedule import IN_ORDER, AssembledModel, InOrder
 from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.learner import Learner
@@ -70,7 +70,7 @@ class Source:
     """Where the batches of a learner come from."""
 
     learner: Learner
-    stored: StoredPairs | None  # of every graph; None: random walks over whole graphs, computed for each batch
+    stored: StoredPairs | StoredCoordinates | None  # of every graph; None: each batch has its walks computed
     sizes: Sizes
 
     def window(self, capacity: Capacity) -> Window | None:

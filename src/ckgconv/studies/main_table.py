@@ -113,7 +113,7 @@ def main_table(options: Options) -> Report:
 
 
 def read_runs(folders: Sequence[Path]) -> Found:
-    """All records under the folders; of several runs with one seed the last one, since they are no independent draws."""
+    """All records under the folders; of several runs with one seed the last, since they are no independent draws."""
     found = Found()
     counted: dict[tuple[str, str, int], Member] = {}
     for folder in folders:

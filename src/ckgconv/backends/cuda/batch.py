@@ -57,12 +57,37 @@ class StoredPairs:
     degree: Tensor  # [N]
 
 
-def store_pairs(batches: Iterable[GraphBatch]) -> StoredPairs:
-    """From eager batches that together hold every graph of a store in order, with all edges inside the support."""
-    parts = [_stored_part(batch) for batch in batches]
+@dataclass(frozen=True)
+class StoredCoordinates:
+    """Coordinates of all pairs of every graph of a store, receiver by receiver, computed once (`store_pairs`)."""
+
+    pair_ptr: Tensor  # [G + 1]
+    coordinates: Tensor  # [P, C], or [P] for the shortest-path distance
+    node_encoding: Tensor  # [N, K]
+    degree: Tensor  # [N]
+
+
+def store_pairs(batches: Iterable[GraphBatch]) -> StoredPairs | StoredCoordinates:
+    """From eager batches that together hold every graph of a store in order, with all edges inside the support.
+
+    Where the supports are whole graphs the pairs themselves follow from the sizes of the graphs.
+    """
+    whole, parts = True, []
+    for batch in batches:
+        whole = whole and _has_all_pairs(batch)
+        parts.append(_stored_part(batch))
     columns = [torch.cat(column) for column in zip(*parts, strict=True)]
     counts, *others = columns
-    return StoredPairs(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), *others)
+    stored = StoredPairs(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), *others)
+    if not whole:
+        return stored
+    return StoredCoordinates(stored.pair_ptr, stored.coordinates, stored.node_encoding, stored.degree)
+
+
+def _has_all_pairs(batch: GraphBatch) -> bool:
+    """Whether every pair within a graph is stored, without zero rows."""
+    every = int(batch.node_ptr.diff().square().sum())
+    return not batch.pairs.has_zero_rows and batch.pairs.num_pairs == every
 
 
 def _stored_part(batch: GraphBatch) -> tuple[Tensor, ...]:
@@ -90,7 +115,7 @@ def _stored_part(batch: GraphBatch) -> tuple[Tensor, ...]:
 
 def padded_batch(
     store: GraphStore,
-    stored: StoredPairs | None,
+    stored: StoredPairs | StoredCoordinates | None,
     numbers: Tensor,
     capacity: Capacity,
     encoding: Encoding,
@@ -99,16 +124,10 @@ def padded_batch(
 ) -> tuple[GraphBatch, Ragged]:
     """Graphs of the given numbers [G], and which nodes they are.
 
-    Pairs come from `stored`, or, where there are none, are all pairs of each graph with walks computed here.
+    Pairs come from `stored`; where only coordinates are, or nothing is, they are all pairs of each graph, in the latter
+    case with walks computed here.
     """
-    if stored is None:
-        like = torch.empty(0, dtype=dtype, device=numbers.device)
-        edges_of = Edges(store.node_ptr, store.edge_ptr, *ends(store.edge_index, encoding.flow))
-        found = members(edges_of, numbers, capacity, like)
-        nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
-        schedule.wait_for_prefetch()  # the launch of the walks occupies much of the device
-        pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)
-    else:
+    if isinstance(stored, StoredPairs):
         nodes = ragged(store.node_ptr, numbers, capacity.nodes)
         edges = ragged(store.edge_ptr, numbers, capacity.edges)
         edge, degree = edges.row, stored.degree[nodes.row].to(dtype) * nodes.real
@@ -118,6 +137,19 @@ def padded_batch(
         elif encoding.coordinate.rescaled:
             pairs = _with_rescaled(pairs)
         node_encoding = stored.node_encoding[nodes.row].to(dtype)
+    else:
+        like = torch.empty(0, dtype=dtype, device=numbers.device)
+        edges_of = Edges(store.node_ptr, store.edge_ptr, *ends(store.edge_index, encoding.flow))
+        found = members(edges_of, numbers, capacity, like)
+        nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
+        if stored is None:
+            schedule.wait_for_prefetch()  # the launch of the walks occupies much of the device
+            pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)
+        else:
+            pairs = _all_pairs(found, _looked_up(stored, found, numbers, dtype))
+            pairs = _with_rescaled(pairs) if encoding.coordinate.rescaled else pairs
+            degree = stored.degree[nodes.row].to(dtype) * nodes.real
+            node_encoding = stored.node_encoding[nodes.row].to(dtype)
     batch = GraphBatch(
         node_features=widened(store.x[nodes.row], dtype),
         node_encoding=node_encoding,
@@ -142,11 +174,25 @@ def widened(values: Tensor, dtype: torch.dtype) -> Tensor:
 def _walked(found: Members, capacity: Capacity, steps: int, dtype: torch.dtype) -> tuple[Pairs, Tensor]:
     """All pairs of each graph with RRWP, and the node part [N, K]."""
     walks = walk_coordinates(found.matrix, found.sizes, found.pair_start, steps, capacity.pairs).to(dtype)
-    pairs = Pairs(
+    return _with_rescaled(_all_pairs(found, walks)), walks[found.diagonal][:, 1:].contiguous()
+
+
+def _looked_up(stored: StoredCoordinates, found: Members, numbers: Tensor, dtype: torch.dtype) -> Tensor:
+    """Stored coordinates of all pairs; padding has those of the first pair of the store, with weight 0."""
+    # How much further a row lies in the store than in the batch, for each graph; behind them for padding.
+    shift = F.pad(stored.pair_ptr[numbers.clamp(min=0)] - found.pair_start, (0, 1))
+    row = torch.arange(found.receiver.shape[0], device=numbers.device) + shift[found.nodes.owner[found.receiver]]
+    values = stored.coordinates[torch.where(found.row_weight > 0, row, 0)]
+    return values.to(dtype) if values.is_floating_point() else values.long()
+
+
+def _all_pairs(found: Members, coordinates: Tensor) -> Pairs:
+    """All pairs of each graph with the given coordinates."""
+    return Pairs(
         rowptr=found.rowptr,
         receiver=found.receiver,
         sender=found.sender,
-        coordinates=walks,
+        coordinates=coordinates,
         support_size=found.support_size,
         node_graph=found.nodes.owner,
         row_weight=found.row_weight,
@@ -156,7 +202,6 @@ def _walked(found: Members, capacity: Capacity, steps: int, dtype: torch.dtype) 
         sender_rows=found.transposed,
         sender_receiver=found.sender,
     )
-    return _with_rescaled(pairs), walks[found.diagonal][:, 1:].contiguous()
 
 
 def _with_rescaled(pairs: Pairs) -> Pairs:
