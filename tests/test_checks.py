@@ -3,7 +3,17 @@
 import pytest
 import torch
 
-from ckgconv.checks import InputError, check_choice, check_finite, check_index, check_shape, cut, require, shown
+from ckgconv.checks import (
+    InputError,
+    check_choice,
+    check_finite,
+    check_index,
+    check_instance,
+    check_shape,
+    cut,
+    require,
+    shown,
+)
 
 
 def test_each_says_what_was_wrong():
@@ -35,3 +45,11 @@ def test_values_in_sentences_are_short_and_on_one_line():
     assert "\n" not in shown(torch.zeros(30, 30))
     assert cut("a" * 120) == "a" * 120
     assert cut("a" * 121) == "a" * 117 + "..."
+
+
+def test_what_is_right_is_not_written_out():
+    class Network:
+        def __repr__(self):
+            raise AssertionError("a network of megabytes would be written out for each chunk of predictions")
+
+    check_instance("The run", Network(), Network, "a run")

@@ -41,7 +41,14 @@ def cut(text: str) -> str:
 
 def check_instance(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
     """Refuse what is of another type; `wanted` says what to give."""
-    require(isinstance(value, kind), f"{name} is {shown(value)}: give {wanted}.")
+    if not isinstance(value, kind):  # only then: a network is long to show
+        raise InputError(f"{name} is {shown(value)}: give {wanted}.")
+
+
+def check_group(what: str, value: object) -> None:
+    """Refuse what is no object of JSON, with half a sentence."""
+    if not isinstance(value, dict):  # only then: the state of a run is long to show
+        raise InputError(f"{what} is {shown(value)}, not a group of values")
 
 
 def check_path(name: str, value: object) -> None:

@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckgconv.checks import InputError, require
+from ckgconv.data.atomwise import ATOMWISE, atomwise
+from ckgconv.data.fragments import fragments
 from ckgconv.data.molecules import parsed
 
 # Larger values say more about how RDKit counts than about a molecule, and would decide the mean of a column.
@@ -58,7 +60,7 @@ HISTOGRAMS = {
     "EState_VSA": ("rdkit.Chem.EState.EState_VSA", "EState_VSA_"),
     "VSA_EState": ("rdkit.Chem.EState.EState_VSA", "VSA_EState_"),
 }
-ESTATE = ("MaxEStateIndex", "MinEStateIndex", "MaxAbsEStateIndex", "MinAbsEStateIndex")
+FRAGMENTS = tuple(name for name in DESCRIPTORS if name.startswith("fr_"))
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Together:
     """Descriptors that RDKit computes at once."""
 
     places: NDArray[np.int64]  # among DESCRIPTORS
-    values: Callable[[Any], Sequence[float]]
+    values: Callable[[Any], Sequence[float] | NDArray[np.float64]]
 
 
 def descriptors(smiles: Sequence[str], tick: Callable[[int], None] = lambda count: None) -> NDArray[np.float32]:
@@ -112,8 +114,10 @@ def _functions() -> tuple[list[Together], list[int], list[Callable[[Any], float]
         not missing,
         f"The installed RDKit has no descriptor {', '.join(missing[:3])}: install the version of constraints.txt.",
     )
+    counts = fragments([known[name] for name in FRAGMENTS]).counts
     # The indices come first: their histograms read what was computed for them.
-    together = [Together(_places(ESTATE), _estate), *map(_histogram, HISTOGRAMS)]
+    together = [Together(_places(ATOMWISE), atomwise), *map(_histogram, HISTOGRAMS)]
+    together.append(Together(_places(FRAGMENTS), counts))
     shared = {place for each in together for place in each.places.tolist()}
     places = [place for place in range(len(DESCRIPTORS)) if place not in shared]
     return together, places, [known[DESCRIPTORS[place]] for place in places]
@@ -121,15 +125,6 @@ def _functions() -> tuple[list[Together], list[int], list[Callable[[Any], float]
 
 def _places(names: Sequence[str]) -> NDArray[np.int64]:
     return np.array([DESCRIPTORS.index(name) for name in names])
-
-
-def _estate(molecule: Any) -> tuple[float, float, float, float]:
-    """Of `ESTATE`, from one computation of the electrotopological indices, which RDKit keeps with the molecule."""
-    from rdkit.Chem.EState.EState import EStateIndices
-
-    values = EStateIndices(molecule)
-    sizes = np.abs(values)
-    return values.max(), values.min(), sizes.max(), sizes.min()
 
 
 def _histogram(stem: str) -> Together:

@@ -20,7 +20,7 @@ from pydantic import with_config
 from safetensors import SafetensorError
 from torch import Tensor, nn
 
-from ckgconv.checks import InputError, require, shown
+from ckgconv.checks import InputError, check_group, require
 from ckgconv.files import digest, read_text, write_text, write_whole
 from ckgconv.recipe.format import group_of
 from ckgconv.recipe.values import KEPT, read
@@ -90,7 +90,7 @@ def _seal(stem: Path) -> Seal:
     try:
         values = group_of(read_text(file, "it is damaged."))
         state = values.pop("state", None)
-        require(isinstance(state, dict), f"its state is {shown(state)}, not a group of values")
+        check_group("its state", state)
         seal = Seal(state, **vars(read(values, Digests)))
         require(seal.state_sha256 == digest(json.dumps(state, sort_keys=True).encode()), "its digest differs")
     except InputError as error:

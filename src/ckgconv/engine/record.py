@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import torch
 from pydantic import FailFast, Field, with_config
 
-from ckgconv.checks import InputError, require, shown
+from ckgconv.checks import InputError, check_group, require
 from ckgconv.engine.data_identity import DataIdentity
 from ckgconv.engine.machine import commit, device_name, versions
 from ckgconv.files import parse_json, read_text, valid_json, write_text, write_whole
@@ -190,7 +190,7 @@ class Record:
 
     @classmethod
     def _read(cls, values: Any) -> "Record":
-        require(isinstance(values, dict), f"it is {shown(values)}, not a group of values")
+        check_group("it", values)
         check_format(values.get("format", FORMAT), "it")
         recipe = values.get("recipe", {})
         read({"data": {}, **recipe} if isinstance(recipe, dict) else recipe, WrittenRecipe, "recipe")

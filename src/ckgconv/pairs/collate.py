@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.checks import check_device, require, shown
+from ckgconv.checks import InputError, check_device, require, shown
 from ckgconv.graphs import GraphBatch, PackedGraphs, Pairs, pack
 from ckgconv.pairs.encode import Encoding
 from ckgconv.pairs.encoded import with_pairs
@@ -24,7 +24,8 @@ def collate(data: Data, encoding: Encoding, dtype: torch.dtype) -> GraphBatch:
         encoding: coordinates and support.
         dtype: of the coordinates, that of the network's parameters.
     """
-    require(hasattr(data, "x"), f"data is {shown(data)}: give a graph or a batch of PyG.")
+    if not hasattr(data, "x"):
+        raise InputError(f"data is {shown(data)}: give a graph or a batch of PyG.")
     features = _columns("x", data.x, _num_nodes(data))
     check_device(x=data.x, edge_index=data.edge_index, edge_attr=data.edge_attr)
     weight = getattr(data, "edge_weight", None)

@@ -5,7 +5,7 @@ A file that does not name its format has the first one. Files of a later format 
 
 from typing import Any
 
-from ckgconv.checks import require, shown
+from ckgconv.checks import check_group, require, shown
 from ckgconv.files import parse_json
 
 FORMAT = 1
@@ -16,7 +16,7 @@ MOST_SETTINGS = 2**22
 def group_of(text: str) -> dict[str, Any]:
     """The values of a file of JSON, of a format that is known; raises InputError with half a sentence."""
     values = parse_json(text)
-    require(isinstance(values, dict), f"it is {shown(values)}, not a group of values")
+    check_group("it", values)
     check_format(values.pop("format", FORMAT), "it")
     return dict(values)
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, ConfigDict, GetCoreSchemaHandler, TypeAdapter, ValidationError
 from pydantic_core import CoreSchema, to_json
 
-from ckgconv.checks import InputError, require, shown
+from ckgconv.checks import InputError, shown
 from ckgconv.recipe.kinds import kinds_of
 from ckgconv.recipe.wording import half_sentence, sentence
 
@@ -64,7 +64,8 @@ def read(values: Any, kind: type[T], where: str = "") -> T:
 
 def check_recipe(recipe: Any, where: str = "recipe") -> None:
     """Refuse a recipe, or part of one, with values of other types than declared or outside their bounds."""
-    require(is_dataclass(recipe), f"{where} is {shown(recipe)}: give a recipe.")
+    if not is_dataclass(recipe):
+        raise InputError(f"{where} is {shown(recipe)}: give a recipe.")
     for field, kind in kinds_of(type(recipe)).items():
         value, path = getattr(recipe, field), f"{where}.{field}"
         if not (is_dataclass(kind) and isinstance(kind, type)):

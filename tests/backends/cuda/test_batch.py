@@ -1,4 +1,4 @@
-"""Batches of static capacity against plain ones: the same network output, whatever coordinates are stored or computed."""
+"""Batches of static capacity against plain ones: the same network output, coordinates stored or computed."""
 
 from dataclasses import replace
 
