@@ -2,7 +2,8 @@
 
 python benchmarks/prediction.py RUN molecules.smi.gz --rows 100000 --workers 2 [--figure memory.png]
 
-The rows are those of the file, over and over again until there are enough. Wall time is that of the whole command, with
+The rows are those of the file; where more are asked for, its molecules follow again and again with their atoms in random
+order, so that no two rows are alike. Wall time is that of the whole command, with
 the start of its processes; CPU time is that of all of them, which says what an idle machine would need. Peak memory is
 that of the largest process; the memory of all of them together, shared pages counted once, is read every few seconds.
 """
@@ -16,14 +17,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from itertools import cycle, islice
+from collections.abc import Iterator
+from itertools import count, islice
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
 import psutil
+from rdkit import Chem
 
 SECONDS_BETWEEN = 2.0
+
+
+def rows_of(smiles: list[str]) -> Iterator[str]:
+    """Each once as it is, then in random orders of its atoms."""
+    yield from smiles
+    for seed in count(1):
+        for each in smiles:
+            yield Chem.MolToRandomSmilesVect(Chem.MolFromSmiles(each), 1, randomSeed=seed)[0]
 
 
 def proportional_mb(process: psutil.Process) -> float:
@@ -78,7 +89,7 @@ def main() -> None:
         smiles = [line.split()[0] for line in islice(file, given.rows) if line.strip()]
     with tempfile.TemporaryDirectory() as folder:
         table, out = Path(folder, "in.csv"), Path(folder, "out.csv")
-        table.write_text("smiles\n" + "".join(f"{each}\n" for each in islice(cycle(smiles), given.rows)))
+        table.write_text("smiles\n" + "".join(f"{each}\n" for each in islice(rows_of(smiles), given.rows)))
         load = os.getloadavg()[0]
         command = [sys.executable, "-m", "ckgconv", "predict", given.run, table, "-o", out, "--device", "cpu", "--json"]
         start = time.perf_counter()
