@@ -2,10 +2,10 @@
 
 python benchmarks/prediction.py RUN molecules.smi.gz --rows 100000 --workers 2 [--figure memory.png]
 
-The rows are those of the file; where more are asked for, its molecules follow again and again with their atoms in random
-order, so that no two rows are alike. Wall time is that of the whole command, with the start of its processes; CPU time is
-that of all of them, which says what an idle machine would need. Peak memory is that of the largest process; the memory
-of all of them together, shared pages counted once, is read every few seconds.
+The rows are those of the file; where more are asked for, its molecules follow again and again with their atoms in
+random order, so that no two rows are alike. Wall time is that of the whole command, with the start of its processes;
+CPU time is that of all of them, which says what an idle machine would need. Peak memory is that of the largest process;
+the memory of all of them together, shared pages counted once, is read every few seconds.
 """
 
 import argparse

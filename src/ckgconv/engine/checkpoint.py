@@ -26,6 +26,8 @@ from ckgconv.recipe.format import group_of
 from ckgconv.recipe.values import KEPT, read
 
 KEPT_EPOCHS = 2
+# What stands around the state in the JSON file of a checkpoint.
+BEFORE_STATE, AFTER_STATE = '{"state": ', ', "tensors_sha256": '
 CHECKPOINT = re.compile(r"[0-9]{6,18}\.(json|safetensors)")
 T = TypeVar("T")
 
@@ -53,8 +55,8 @@ def save(stem: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     data = safetensors.torch.save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     write_whole(stem.with_suffix(".safetensors"), lambda part: part.write_bytes(data))
     body = json.dumps(state, sort_keys=True)
-    seal = {"state": state, "tensors_sha256": digest(data), "state_sha256": digest(body.encode())}
-    write_text(stem.with_suffix(".json"), json.dumps(seal))
+    digests = f'"{digest(data)}", "state_sha256": "{digest(body.encode())}"}}'
+    write_text(stem.with_suffix(".json"), BEFORE_STATE + body + AFTER_STATE + digests)
 
 
 def load(stem: Path, most_bytes: int | None = None) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -88,14 +90,23 @@ def _seal(stem: Path) -> Seal:
     file = stem.with_suffix(".json")
     require(file.exists(), f"{file} is missing.")
     try:
-        values = group_of(read_text(file, "it is damaged."))
+        text = read_text(file, "it is damaged.")
+        values = group_of(text)
         state = values.pop("state", None)
         check_group("its state", state)
         seal = Seal(state, **vars(read(values, Digests)))
-        require(seal.state_sha256 == digest(json.dumps(state, sort_keys=True).encode()), "its digest differs")
+        require(_has_digest(text, seal), "its digest differs")
     except InputError as error:
         raise InputError(f"{file} is damaged ({error}).") from error
     return seal
+
+
+def _has_digest(text: str, seal: Seal) -> bool:
+    """Whether the state has its digest, as it stands in the file or, in older files, with its keys in order."""
+    as_it_stands = text.removeprefix(BEFORE_STATE).rpartition(AFTER_STATE)[0]
+    if seal.state_sha256 == digest(as_it_stands.encode()):
+        return True
+    return seal.state_sha256 == digest(json.dumps(seal.state, sort_keys=True).encode())
 
 
 def save_epoch(folder: Path, epoch: int, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import os
 import warnings
 import weakref
 from datetime import timedelta
+from functools import cache
 from typing import ClassVar
 
 import torch
@@ -33,27 +34,40 @@ def make_fabric(device: str, precision: str) -> Fabric:
     torch.set_float32_matmul_precision("high" if precision in ("tf32", "bf16") else "highest")
     processes = process_count()
     nodes = 1 if processes == 1 else _number("GROUP_WORLD_SIZE", "SLURM_STEP_NUM_NODES", least=1)
-    # Fabric logs advice on launchers and matrix precision, both of which are chosen here.
-    for name in ("lightning.fabric", "lightning.pytorch"):
-        logging.getLogger(name).setLevel(logging.WARNING)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fabric = Fabric(
-            accelerator=device,
-            precision=PRECISIONS[precision],  # type: ignore[arg-type]
-            devices=processes // nodes,
-            num_nodes=nodes,
-            strategy=_ClosingStrategy(timeout=PATIENCE) if processes > 1 else "auto",
-            # One process asks no one for its rank: Fabric takes an allocation of SLURM for a job of several.
-            plugins=[LightningEnvironment()] if processes == 1 else [],
-        )
-        fabric.launch()
+    # Several processes have a connection that is opened and closed with their Fabric.
+    fabric = _single(device, precision) if processes == 1 else _launched(device, precision, processes // nodes, nodes)
     if fabric.device.type == "cuda":
         _use_deterministic_algorithms()
     else:
         keep_freed_pages()
     if processes > 1:
         atexit.register(_close_process_group)
+    return fabric
+
+
+@cache
+def _single(device: str, precision: str) -> Fabric:
+    """One process. It is kept, since Fabric reads the entry points of all installed packages whenever it is made."""
+    return _launched(device, precision, 1, 1)
+
+
+def _launched(device: str, precision: str, devices: int, nodes: int) -> Fabric:
+    # Fabric logs advice on launchers and matrix precision, both of which are chosen here.
+    for name in ("lightning.fabric", "lightning.pytorch"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    several = devices * nodes > 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fabric = Fabric(
+            accelerator=device,
+            precision=PRECISIONS[precision],  # type: ignore[arg-type]
+            devices=devices,
+            num_nodes=nodes,
+            strategy=_ClosingStrategy(timeout=PATIENCE) if several else "auto",
+            # One process asks no one for its rank: Fabric takes an allocation of SLURM for a job of several.
+            plugins=[] if several else [LightningEnvironment()],
+        )
+        fabric.launch()
     return fabric
 
 
