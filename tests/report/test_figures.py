@@ -3,7 +3,10 @@
 from xml.etree import ElementTree
 
 import numpy as np
+from matplotlib.figure import Figure
+from records import write_run
 
+from ckgconv.engine.record import load_record
 from ckgconv.report import figures
 
 DRAWN = {
@@ -20,3 +23,12 @@ DRAWN = {
 def test_every_figure_parses():
     for name, draw in DRAWN.items():
         assert ElementTree.fromstring(draw()).tag.endswith("svg"), name
+
+
+def test_epochs_of_a_short_run_are_whole_numbers(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(figures, "Figure", lambda **options: drawn.append(Figure(**options)) or drawn[-1])
+    figures.curves(load_record(write_run(tmp_path / "run", 0, 0.1, epochs=1)))
+    for axes in drawn[0].axes:
+        low, high = axes.get_xlim()
+        assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [1]

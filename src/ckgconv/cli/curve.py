@@ -2,14 +2,20 @@
 
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ckgconv.engine.record import Record
 from ckgconv.files import write_whole
 from ckgconv.tasks.metrics import METRICS
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 BARS = "▁▂▃▄▅▆▇█"
 # Characters of a curve in the terminal, at most.
 MAX_BARS = 60
+# With fewer, points are marked.
+FEW_EPOCHS = 3
 
 
 def sparkline(values: list[float]) -> str:
@@ -25,16 +31,23 @@ def sparkline(values: list[float]) -> str:
 
 def draw_curve(record: Record, path: Path) -> None:
     """Write a PNG whose title gives the best epoch and its test metric."""
-    import matplotlib
+    figure = curve(record)
+    write_whole(path, lambda part: figure.savefig(part, dpi=130, format="png"))
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+
+def curve(record: Record) -> "Figure":
+    """Training loss and validation metric by epoch."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     epochs, best, metric = record.epochs, record.best, record.metric
-    figure, axes = pyplot.subplots(figsize=(7, 4), layout="constrained")
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
     numbers = [entry.epoch + 1 for entry in epochs]
-    axes.plot(numbers, [entry.train_loss for entry in epochs], label="training loss", color="tab:blue")
-    axes.plot(numbers, [entry.val for entry in epochs], label=f"validation {metric}", color="tab:orange")
+    # A line through one point is not drawn.
+    marker = "o" if len(numbers) < FEW_EPOCHS else None
+    axes.plot(numbers, [entry.train_loss for entry in epochs], label="training loss", color="tab:blue", marker=marker)
+    axes.plot(numbers, [entry.val for entry in epochs], label=f"validation {metric}", color="tab:orange", marker=marker)
     title = f"{record.recipe_name}, seed {record.seed}"
     if best is not None:
         axes.axvline(best.epoch + 1, color="tab:gray", linewidth=0.8, linestyle="--", label="best epoch")
@@ -42,6 +55,7 @@ def draw_curve(record: Record, path: Path) -> None:
         title = f"{title}: best epoch {best.epoch + 1}{test}"
     axes.set_title(title, parse_math=False)  # a name is no formula
     axes.set_xlabel("epoch")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_ylabel(f"loss, {metric}")
     positive = all(entry.train_loss > 0 and entry.val > 0 for entry in epochs)
     if not METRICS[metric].higher_is_better and positive:
@@ -50,5 +64,4 @@ def draw_curve(record: Record, path: Path) -> None:
         axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3, which="both")
     axes.legend()
-    write_whole(path, lambda part: figure.savefig(part, dpi=130, format="png"))
-    pyplot.close(figure)
+    return figure

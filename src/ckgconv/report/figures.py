@@ -11,6 +11,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from ckgconv.engine.record import Record
@@ -76,6 +77,7 @@ def curves(record: Record) -> str:
         for axes, (name, values), colour in zip(both, series.items(), (COLOURS["train"], COLOURS["val"]), strict=True):
             axes.plot(numbers, values, color=colour, marker="o" if len(numbers) < 3 else None)
             axes.set_xlabel("epoch")
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
             axes.set_ylabel(printable(name, LETTERS))
             if record.best is not None:
                 axes.axvline(record.best.epoch + 1, color="0.4", linestyle="--", linewidth=0.9, label="best epoch")
