@@ -1,5 +1,10 @@
 import json
+from itertools import combinations
 from pathlib import Path
+
+from records import write_runs
+
+from ckgconv import recipe
 
 SMALL = ["model.width=8", "model.blocks=1", "model.steps=3", "data.limit=6", "training.epochs=2"]
 
@@ -23,7 +28,24 @@ def test_two_recipes_on_the_screen_as_json_and_as_a_page(ckgconv):
     assert [each["recipe"] for each in found["recipes"]] == ["zinc", "zinc-grit"]
     assert found["metric"] == "mae"
     assert len(found["runs"]) == 4
-    assert set(found["tests"][0]) == {"first", "second", "p", "why", "told_apart"}
+    assert set(found["tests"][0]) == {"first", "second", "p", "why", "told_apart", "verdict"}
+
+
+def test_the_screen_has_every_p_value_of_the_page(ckgconv, tmp_path):
+    names = ("zinc", "zinc-grit", "zinc-gps")
+    runs = [
+        run
+        for place, name in enumerate(names)
+        for run in write_runs(tmp_path, name, [0.1 + place / 50, 0.11 + place / 50], chosen=recipe(name))
+    ]
+    code, out, err = ckgconv("compare", *runs, "--out", "page")
+    assert code == 0, err
+    rows = [line.strip("| ").split(" | ") for line in Path("page/README.md").read_text().splitlines()]
+    pairs = [row for row in rows if len(row) == 3 and row[0] in names]
+    assert {frozenset(row[:2]) for row in pairs} == {frozenset(pair) for pair in combinations(names, 2)}
+    for *recipes, verdict in pairs:
+        assert "p = 0." in verdict
+        assert any(verdict in line and all(name in line for name in recipes) for line in out.splitlines())
 
 
 def test_mistakes_are_sentences(ckgconv):

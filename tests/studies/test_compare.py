@@ -52,7 +52,7 @@ def test_more_than_two_groups_are_compared_pair_by_pair(tmp_path):
     assert len(report.values["tests"]) == 3
     assert "told apart from zinc (model.width 32), no test against zinc-grit" in report.title
     assert any(
-        "- zinc (model.width 64) and zinc-grit: no test: it needs 2 finished runs of each" in n for n in report.notes
+        "| zinc (model.width 64) | zinc-grit | no test: it needs 2 finished runs of each |" in n for n in report.notes
     )
 
 
@@ -135,6 +135,7 @@ def test_a_metric_of_ones_own_has_no_known_direction(tmp_path):
     report = compare(paths)
     assert report.title == "2 recipes by mine: no best one"
     assert 0 < report.values["tests"][0]["p"] < 1
+    assert any("| zinc | zinc-grit | not told apart, p = 0." in note for note in report.notes)
 
 
 def test_equal_runs_are_not_tested(tmp_path):

@@ -9,7 +9,7 @@ import typer
 from ckgconv.cli import terminal
 from ckgconv.cli.study import PIPED_WIDTH, as_table
 from ckgconv.files import valid_json
-from ckgconv.studies.compare import RUN_COLUMNS, compare
+from ckgconv.studies.compare import PAIR_COLUMNS, RUN_COLUMNS, compare
 from ckgconv.studies.report import Options, Report, Study, conduct, write_page
 
 
@@ -30,6 +30,8 @@ def compare_command(
     console = terminal.console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(as_table(report))
     console.print(as_table(_of_runs(report)))
+    if report.values["tests"]:
+        console.print(as_table(_of_tests(report)))
     if out is not None:
         console.print(f"{out}: README.md, figure.png, table.json")
 
@@ -38,3 +40,9 @@ def _of_runs(report: Report) -> Report:
     """The table of the runs one by one."""
     rows = [tuple(run.values()) for run in report.values["runs"]]
     return Report("Runs", RUN_COLUMNS, rows, report.figure)
+
+
+def _of_tests(report: Report) -> Report:
+    """The tests between all pairs of recipes."""
+    rows = [(test["first"], test["second"], test["verdict"]) for test in report.values["tests"]]
+    return Report("Pairs of recipes", PAIR_COLUMNS, rows, report.figure)

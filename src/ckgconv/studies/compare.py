@@ -25,6 +25,7 @@ from ckgconv.studies.verdict import Values, Verdict, welch
 from ckgconv.tasks.metrics import METRICS
 
 RUN_COLUMNS = ("run", "recipe", "seed", "state", "best epoch", "val", "test", "parameters", "s/epoch", "total s", "MB")
+PAIR_COLUMNS = ("recipe", "and", "Welch's t-test")
 GROUP_COLUMNS = ("against the best", "parameters", "s/epoch", "total s", "MB")
 LOG_RANGE = 30  # from the least value to the largest
 # Groups beyond these share colours.
@@ -56,7 +57,7 @@ def compare(paths: Sequence[Path]) -> Report:
         values={
             "metric": metric,
             "runs": [dict(zip(RUN_COLUMNS, row, strict=True)) for row in runs],
-            "tests": [{**asdict(each), "told_apart": each.told_apart} for each in verdicts],
+            "tests": [{**asdict(each), "told_apart": each.told_apart, "verdict": str(each)} for each in verdicts],
         },
         seeds=tuple(sorted({member.record.seed for member in members})),
         origin=origin_of([member.record for member in members]),
@@ -152,10 +153,9 @@ def run_row(group: Group, member: Member) -> tuple[Cell, ...]:
 
 
 def pairs_note(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
-    """Every pair of groups, where there are more than those of the table."""
-    if len(verdicts) < 2:
-        return ()
-    return ("\n".join(f"- {each.first} and {each.second}: {each}" for each in verdicts),)
+    """Every pair of groups: the first table has tests against the best group alone, or none where no group is best."""
+    rows = [(each.first, each.second, str(each)) for each in verdicts]
+    return (markdown_table(PAIR_COLUMNS, rows),) if rows else ()
 
 
 def draw(groups: Sequence[Group], metric: str, title: str) -> Figure:
@@ -205,7 +205,7 @@ def _draw_curves(axes: Axes, groups: Sequence[Group], name: str, log: bool) -> N
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter("")
     axes.tick_params(labelsize=8)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_xlabel("epoch", fontsize=9)
     axes.set_title(name, fontsize=9, parse_math=False)
     axes.grid(alpha=0.3, which="both")
