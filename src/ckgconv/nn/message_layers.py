@@ -7,7 +7,7 @@
     pna         m_i = W [h_i ‖ mean, max, min and s.d. of MLP(h_i, h_j, e_ij), each under three scalers of d_i]
     gatedgcn    see `gated_gcn`
 
-Edges without attributes have e_ij = 0.
+Edges without attributes have e_ij = 0; a GatedGCN, whose edges have a state, needs attributes.
 
 Legend: N nodes, E edges, D width.
 """
@@ -120,4 +120,9 @@ def make_layer(recipe: MessagePassingRecipe) -> nn.Module:
         return GATv2Layer(width, recipe.heads, reads_edges)
     if recipe.layer == "pna":
         return PNALayer(width, reads_edges)
+    require(
+        reads_edges,
+        "model.edge.kind is 'none', but a GatedGCN keeps a state on every edge that begins with attributes: set it "
+        "to 'constant' where edges have none.",
+    )
     return GatedGCNLayer(width, recipe.dropout, recipe.residual)

@@ -8,8 +8,9 @@
     stem       h⁰ = node attributes + W BN(RWSE), or node attributes ‖ W BN(RWSE); Laplacian eigenvectors in place of
                RWSE have random signs in training
 
-Before an FFN, GINE has no norm of its own. Without a residual sum "h +" is left out. Edges without attributes are fine:
-GINE and GatedGCN then start from an edge state of zero, and with a constant one from a learned vector.
+Before an FFN, GINE has no norm of its own. Without a residual sum "h +" is left out. Edges without attributes are fine
+but in GatedGCN, whose edge state they begin: GINE then starts from zeros, and either from one learned vector where the
+attribute is constant.
 
 PyG's layers where PyG has them. Padding edges join the last node, which is padding itself, so that layers need not know
 of them.
