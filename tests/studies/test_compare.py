@@ -143,6 +143,14 @@ def test_equal_runs_are_not_tested(tmp_path):
     assert "no run differs" in compare(paths).rows[1][4]
 
 
+def test_a_single_epoch_is_seen(tmp_path):
+    one, other = (write_run(tmp_path / name, 0, 0.1, recipe(name), epochs=1) for name in ("zinc", "zinc-grit"))
+    for axes in compare([one, other]).figure.axes[1:]:
+        assert [line.get_marker() for line in axes.get_lines()] == ["o", "o"]
+        low, high = axes.get_xlim()
+        assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [1]
+
+
 def test_wrong_input_is_a_sentence(tmp_path):
     one, other = write_runs(tmp_path, "a", [0.5, 0.6])
     with pytest.raises(InputError, match="1 run was given: give at least two"):

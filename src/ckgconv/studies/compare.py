@@ -194,7 +194,9 @@ def _draw_curves(axes: Axes, groups: Sequence[Group], name: str, log: bool) -> N
             heights = [entry.train_loss if name == "training loss" else entry.val for entry in epochs]
             style = "-" if member.record.test is not None else "--"
             numbers = [entry.epoch + 1 for entry in epochs]
-            axes.plot(numbers, heights, style, color=COLOURS[place % len(COLOURS)], linewidth=0.8, alpha=0.7)
+            marker = "o" if len(numbers) == 1 else None  # a line through one point is not drawn
+            colour = COLOURS[place % len(COLOURS)]
+            axes.plot(numbers, heights, style, color=colour, marker=marker, linewidth=0.8, alpha=0.7)
             values += heights
     if any(member.record.test is None for group in groups for member in group.members):
         axes.plot([], [], "--", color="gray", label="without a test metric")
