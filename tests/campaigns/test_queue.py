@@ -143,7 +143,7 @@ def test_a_campaign_goes_on_after_any_end(tmp_path, started):
         _, errors = process.communicate()
         assert process.returncode == code, errors
         assert "Traceback" not in errors
-        assert code < 0 or "Interrupted: continue training with --resume, a campaign with the same command." in errors
+        assert code < 0 or "Interrupted: a training goes on with --resume, a campaign by the same command" in errors
         wait_until(lambda: holder_of(folder.path) is None, 20.0)  # no worker is left
         assert epochs() > reached
         reached = epochs()

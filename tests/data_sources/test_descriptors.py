@@ -44,6 +44,7 @@ def test_what_is_computed_together_is_what_rdkit_computes_alone():
     from rdkit.Chem import Descriptors
 
     smiles = ["CCO", "c1ccc2[nH]ccc2c1", "[Na+].[Cl-]", "[H][H]", "*", "C[Si](C)(C)Cl", "CC(=O)Oc1ccccc1C(=O)O", "[U]"]
+    smiles += ["C1CC1C", "C1CCC1CC", "C12C3C1C23", "C1CCCC1", "CCCCC", "CC(C)(C)C", "BrCCP(=O)(O)OCCS", "[2H]C([2H])O"]
     functions = dict(Descriptors.descList)
     for text, row in zip(smiles, descriptors(smiles), strict=True):
         for name, value in zip(DESCRIPTORS, row, strict=True):

@@ -61,7 +61,7 @@ def main() -> None:
         sys.exit(2)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            print("Interrupted: continue training with --resume, a campaign with the same command.", file=sys.stderr)
+            print(f"Interrupted: {processes.GOES_ON}", file=sys.stderr)
         raise
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 # Characters of a curve in the terminal, at most.
 MAX_BARS = 60
+# A logarithmic axis over a wider range has labels at powers of ten alone.
+MOST_LABELLED = 20
 # With fewer, points are marked.
 FEW_EPOCHS = 3
 
@@ -61,7 +63,10 @@ def curve(record: Record) -> "Figure":
     if not METRICS[metric].higher_is_better and positive:
         # Errors fall by orders of magnitude, and stay within the last one for most of the run.
         axes.set_yscale("log")
+        low, high = axes.get_ylim()
         axes.yaxis.set_major_formatter("{x:g}")
+        # Those between powers of ten, where there is room.
+        axes.yaxis.set_minor_formatter("{x:g}" if high < MOST_LABELLED * low else "")
     axes.grid(alpha=0.3, which="both")
     axes.legend()
     return figure

@@ -24,7 +24,8 @@ LOST = (
     "with --resume."
 )
 STOPPED = "Error: this process was told to stop, as torchrun does when another one has ended."
-STOPPED_ALONE = "Stopped by SIGTERM: continue training with --resume, a campaign with the same command."
+GOES_ON = "a training goes on with --resume, a campaign by the same command; anything else begins anew."
+STOPPED_ALONE = f"Stopped by SIGTERM: {GOES_ON}"
 # torchrun names here the file from which it takes the message of a process that failed.
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 # The exit code of a program that SIGTERM ended.
