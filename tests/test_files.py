@@ -51,6 +51,24 @@ def test_a_device_stays_a_device(tmp_path):
     assert stat.S_ISCHR(device.stat().st_mode)
 
 
+WRITES = """
+from pathlib import Path
+from ckgconv.files import write_output
+print("before", flush=True)
+write_output(Path("/dev/stdout"), lambda part: part.write_text("a,b\\n"))
+print("after")
+"""
+
+
+@pytest.mark.parametrize("mode", ["w", "a"])
+def test_standard_output_in_a_file_loses_nothing(tmp_path, mode):
+    file = tmp_path / "out"
+    file.write_text("earlier\n")
+    with file.open(mode) as out:
+        subprocess.run([sys.executable, "-c", WRITES], stdout=out, check=True)
+    assert file.read_text() == ("earlier\n" if mode == "a" else "") + "before\na,b\nafter\n"
+
+
 @pytest.mark.parametrize("write", [write_whole, write_output])
 @pytest.mark.parametrize("path", [Path(""), Path("."), Path(".."), Path("folder")])
 def test_a_folder_is_no_file(tmp_path, monkeypatch, write, path):

@@ -15,6 +15,9 @@ import math
 import os
 import re
 import secrets
+import shutil
+import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,6 +27,7 @@ from typing import IO, Any
 from ckgconv.checks import InputError, check_instance, require
 
 PARTS = ".*.ckgconv.part"
+STDOUT = 1
 # What is read of a text file: the record of a run of a million epochs has about 150 MB.
 MOST_BYTES = 2**28
 # How deep values of a JSON file may be nested; a recipe inside a record needs 6.
@@ -59,7 +63,17 @@ def write_output(path: Path, write: Callable[[Path], object]) -> None:
         write_whole(path, write)
         return
     with _telling(path):
-        write(path)
+        if is_stdout(path) and path.is_file():
+            _append_to_stdout(write)
+        else:
+            write(path)
+
+
+def is_stdout(path: Path) -> bool:
+    """Whether a path names standard output, wherever that goes."""
+    with suppress(OSError):
+        return os.path.samestat(path.stat(), os.fstat(STDOUT))
+    return False
 
 
 def check_names_file(path: Path) -> None:
@@ -145,6 +159,16 @@ def _telling(path: Path) -> Iterator[None]:
         if isinstance(error, OSError):
             raise InputError(f"{path} could not be written ({error.strerror}): choose another folder.") from error
         raise
+
+
+def _append_to_stdout(write: Callable[[Path], object]) -> None:
+    """Write where standard output is in its file: opened by a path it would be emptied, and begin again."""
+    with tempfile.TemporaryDirectory() as place:
+        part = Path(place) / "output"
+        write(part)
+        sys.stdout.flush()
+        with part.open("rb") as source, os.fdopen(os.dup(STDOUT), "wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def _new_part(folder: Path) -> tuple[Path, IO[bytes]]:

@@ -2,6 +2,8 @@
 
 import csv
 import json
+import os
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,29 @@ def test_molecules_have_mean_deviation_and_median(ckgconv, runs):
         assert float(rows[place]["prediction_deviation"]) == pytest.approx(deviation)
     assert [rows[1][name] for name in ("prediction", "prediction_deviation", "prediction_median")] == ["", "", ""]
     assert rows[1]["reason"]
+
+
+@contextmanager
+def stdout_in(path):
+    """Standard output in a file, as in `> out.csv`."""
+    kept = os.dup(1)
+    with path.open("w") as out:
+        os.dup2(out.fileno(), 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_standard_output_holds_the_table_alone(ckgconv, form):
+    Path("m.csv").write_text("id,smiles\n1,CCO\n2,nonsense\n")
+    with stdout_in(Path("out.csv")):
+        code, out, err = ckgconv("predict", "zinc", "m.csv", "-o", "/dev/stdout", "--device", "cpu", *form)
+    assert (code, out) == (0, ""), err
+    assert "/dev/stdout" in err
+    assert [row["id"] for row in rows_of("out.csv")] == ["1", "2"]
 
 
 def test_nodes_of_a_data_set_have_classes_and_probabilities(ckgconv):

@@ -4,6 +4,7 @@ Several runs, or an ensemble, predict together: the mean over them, with deviati
 """
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from ckgconv.data.tables import is_table
 from ckgconv.engine.members import is_ensemble
 from ckgconv.engine.run_folder import check_output
 from ckgconv.engine.trained import TRAINED
-from ckgconv.files import check_names_file, write_output
+from ckgconv.files import check_names_file, is_stdout, write_output
 from ckgconv.recipe import DataRecipe
 from ckgconv.uncertainty.intervals import check_level
 from ckgconv.uncertainty.parallel import Opening
@@ -78,10 +79,11 @@ def predict_command(
         summary = _predict_data(folders, device, with_features, data, data_dir, out, as_json)
     if not processes.is_first():
         return
+    told = sys.stderr if is_stdout(out) else sys.stdout  # which then holds the table, and nothing else
     if as_json:
-        print(json.dumps({"out": str(out), **summary}))
+        print(json.dumps({"out": str(out), **summary}), file=told)
         return
-    terminal.console().print(
+    terminal.console(file=told).print(
         f"{summary['predicted']} of {summary['rows']} rows predicted, {summary['invalid']} invalid: {out}"
     )
 
