@@ -207,3 +207,58 @@ def test_a_split_outside_the_table_is_refused(tmp_path, serve):
         serve("peptides-func", files)
         with pytest.raises(InputError, match="rows that the table does not have"):
             build("peptides-func", tmp_path)
+
+
+def other_graph(name, values):
+    """Rings, of which one has another value."""
+    splits = [made.rings(range(size, size + count)) for size, count in ((3, 3), (6, 2), (8, 2))]
+    splits[0][0][name] = values
+    return splits
+
+
+OTHER_RINGS = [
+    *(other_graph(name, 5) for name in ("x", "edge_index", "edge_attr", "y")),
+    *(other_graph(name, torch.zeros(2, 2, 2)) for name in ("x", "edge_index", "edge_attr", "y")),
+    *(5, [1, 2, 3], [None] * 3, [[1], [2], [3]]),
+]
+
+
+@pytest.mark.parametrize("content", OTHER_RINGS)
+def test_other_structures_of_tensors_are_refused(tmp_path, serve, content):
+    serve("cluster", made.benchmark("CLUSTER", content))
+    with pytest.raises(InputError, match="cluster could not be downloaded"):
+        build("cluster", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"bond_type": torch.zeros(shape)} for shape in ((), (3,), (3, 4), (2, 2, 2))),
+        *({"bond_type": torch.full((3, 3), value)} for value in (0.5, 300, -1)),
+        *({"atom_type": values} for values in ("abc", torch.full((3,), 300), torch.full((3,), -1), torch.zeros(0))),
+        {"logP_SA_cycle_normalized": torch.ones(2)},
+    ],
+)
+def test_molecules_of_another_structure_are_refused(tmp_path, serve, changed):
+    files = {split: [made.zinc_molecule(3)] * count for split, count in made.COUNTS.items()}
+    files["train"] = [made.zinc_molecule(3) | changed] * 3
+    serve("zinc-full", made.zinc(files))
+    with pytest.raises(InputError, match="zinc-full could not be downloaded"):
+        build("zinc-full", tmp_path)
+
+
+@pytest.mark.parametrize("molecules", [5, None, "abc", (1, 2), [{}] * 3])
+def test_what_is_no_list_of_molecules_is_refused(tmp_path, serve, molecules):
+    serve("zinc-full", made.zinc({"train": molecules, "val": [], "test": []}))
+    with pytest.raises(InputError, match=r"molecules.zip holds has not the official structure"):
+        build("zinc-full", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "split",
+    [5, [1], {"train": [1]}, {"train": [[1]], "val": [2], "test": [3]}, {"train": [1, 1], "val": [2], "test": [1]}],
+)
+def test_splits_of_another_structure_are_refused(tmp_path, serve, split):
+    serve("peptides-func", made.peptides(structure=False) | {"split.pickle": pickle.dumps(split)})
+    with pytest.raises(InputError, match=r"official structure|twice"):
+        build("peptides-func", tmp_path)

@@ -64,15 +64,26 @@ def download(name: str, folder: Path) -> PackedDataset:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as place:
             paths = [fetch(archive, Path(place), folder) for archive in source.archives]
-            splits = source.read(paths, Path(place))
-            counts = {split: len(graphs) for split, graphs in splits.items()}
-            require(counts == source.graphs, f"It has {counts} graphs, not {source.graphs}.")
-            return packed(splits)
+            return _read(source, paths, Path(place))
     except (InputError, OSError) as error:
         raise InputError(
             f"{name} could not be downloaded: {error} Connect to the network, or put its packed file into the data "
             f"folder (--data-dir or CKGCONV_DATA)."
         ) from error
+
+
+def _read(source: Official, paths: list[Path], folder: Path) -> PackedDataset:
+    """The graphs of the archives of a data set."""
+    try:
+        splits = source.read(paths, folder)
+        counts = {split: len(graphs) for split, graphs in splits.items()}
+        require(counts == source.graphs, f"It has {counts} graphs, not {source.graphs}.")
+        return packed(splits)
+    except (InputError, OSError):
+        raise
+    except Exception as error:  # whatever the readers make of another structure than the official one
+        names = " and ".join(archive.name for archive in source.archives)
+        raise InputError(f"What {names} holds has not the official structure ({type(error).__name__}).") from error
 
 
 def mutag(folder: Path) -> PackedDataset:
@@ -126,14 +137,26 @@ def _zinc(paths: list[Path], folder: Path) -> dict[str, list[Graph]]:
 
 
 def _zinc_graph(values: Any) -> Graph:
-    bonds = array_of(values["bond_type"])
+    atoms, bonds = (_types(values[name], name) for name in ("atom_type", "bond_type"))
+    require(
+        bonds.shape == (atoms.size, atoms.size) and atoms.size < 2**15,
+        f"A molecule of {atoms.size:,} atoms has bonds of shape {list(bonds.shape)}.",
+    )
     edges = np.stack(bonds.nonzero())
     return {
-        "x": array_of(values["atom_type"]).reshape(-1, 1).astype(np.uint8),
+        "x": atoms.reshape(-1, 1),
         "edge_index": edges.astype(np.int16),
-        "edge_attr": bonds[tuple(edges)].reshape(-1, 1).astype(np.uint8),
+        "edge_attr": bonds[tuple(edges)].reshape(-1, 1),
         "y": array_of(values["logP_SA_cycle_normalized"]).reshape(1).astype(np.float32),
     }
+
+
+def _types(values: Any, name: str) -> Array:
+    """Whole numbers that 8 bits hold; others would become other types."""
+    array = array_of(values)
+    fits = array.dtype.kind in "iu" and array.min(initial=0) >= 0 and array.max(initial=0) < 2**8
+    require(bool(fits), f"{name} has other values than the numbers of types, 0 … 255.")
+    return array.astype(np.uint8)
 
 
 def _peptides(targets: Callable[[Any], Array]) -> Callable[[list[Path], Path], dict[str, list[Graph]]]:
@@ -145,7 +168,10 @@ def _peptides(targets: Callable[[Any], Array]) -> Callable[[list[Path], Path], d
         molecules = [read_smiles(each, "molecule") for each in table.column("smiles")]
         graphs = [_molecule(each, row) for each, row in zip(molecules, y, strict=True)]
         division = read_pickle(paths[1].read_bytes())
-        return {split: _chosen(graphs, array_of(division[split])) for split in SPLITS}
+        rows = {split: array_of(division[split]) for split in SPLITS}
+        taken = np.concatenate(list(rows.values()))
+        require(len(np.unique(taken)) == len(taken), "The split names a row twice.")
+        return {split: _chosen(graphs, numbers) for split, numbers in rows.items()}
 
     return read
 
