@@ -5,10 +5,12 @@
 import json
 import math
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from pydantic import with_config
 
 from ckgconv import CKGCN, RECIPES, InputError, recipe
@@ -83,6 +85,10 @@ def test_typos_are_refused(assignment, words):
         ("model.width=" + "[" * 100 + "]" * 100, "nested more than 32 deep"),
         ("model.width=" + "[" * 100_000, "model.width cannot be read"),
         ("model.width=-1", "model.width is -1: give at least 1"),
+        ("data.split_seed=-1", "data.split_seed is -1: give at least 0"),
+        ("data.split_seed=99999999999999999999", "data.split_seed is 99999999999999999999: give at most 2,147,483,647"),
+        ("training.patience=0", "training.patience is 0: give at least 1"),
+        ("model.coordinate_scale=1e300", r"model.coordinate_scale is 1e\+300: give at most 1e\+18"),
         ("training.draws=65536", "training.draws is 65536: give at most 64"),
         ("model.blocks=1000000", "model.blocks is 1000000: give at most 1,000"),
         ("model.kernel.blocks=-1", "model.kernel.blocks is -1: give at least 0"),
@@ -116,6 +122,13 @@ def test_impossible_settings_are_refused_at_once(assignment, words):
 def test_widths_in_python_are_whole_numbers(value):
     with pytest.raises(InputError, match=r"width is .*: give (a whole number|at (least|most))"):
         CKGCN(replace(recipe("zinc").model, width=value))
+
+
+@pytest.mark.parametrize("value", [np.int64(1), np.float32(1), np.bool_(True), torch.ones(()), Fraction(1, 2)])
+def test_numbers_in_python_are_those_that_a_file_can_hold(value):
+    chosen = recipe("zinc")
+    with pytest.raises(InputError, match=r"learning_rate is .*: give a number of Python, such as float\("):
+        check_recipe(replace(chosen, training=replace(chosen.training, learning_rate=value)))
 
 
 def test_a_recipe_file_of_a_later_format_is_refused_by_name():

@@ -26,6 +26,19 @@ def test_invalid_and_unlabelled_rows_are_left_out_and_missing_targets_masked(tmp
     assert len(data.train) == 16
 
 
+def test_a_split_has_a_seed_that_torch_takes(tmp_path):
+    path = write(tmp_path / "t.csv", "smiles,y,z", *rows(10))
+    with pytest.raises(InputError, match=r"data.split_seed is 1000.*: give at most 2,147,483,647"):
+        load(DataRecipe(str(path), targets=("y",), split="random", split_seed=10**20))
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_leaves_some_row(tmp_path, limit):
+    path = write(tmp_path / "t.csv", "smiles,y,z", *rows(10))
+    with pytest.raises(InputError, match=f"data.limit is {limit}: give at least 1 row"):
+        load(DataRecipe(str(path), targets=("y",), split="random", limit=limit))
+
+
 def test_scaffold_split_and_limit(tmp_path):
     rings = [f"C1{'C' * size}1" for size in range(1, 11)]
     path = write(

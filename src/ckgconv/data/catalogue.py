@@ -27,6 +27,7 @@ from ckgconv.data.packed import PackedDataset, from_arrays, join, load_packed, r
 from ckgconv.data.superpixels import NEIGHBOURS, superpixel_edges
 from ckgconv.data.tables import READERS, is_table
 from ckgconv.recipe import DataRecipe
+from ckgconv.recipe.values import check_recipe
 from ckgconv.registry import Registry, nearest
 
 EMBEDDED = Path(__file__).parent  # the folder of the files in the package
@@ -85,6 +86,7 @@ def data_folder(given: Path | None) -> Path:
 def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
     """The data set of a recipe: a named one, a table, a packed file or a folder of packed files."""
     check_instance("recipe", recipe, DataRecipe, "a DataRecipe, such as DataRecipe('zinc')")
+    check_recipe(recipe, "data")
     check_folds(recipe)
     if reads_table(recipe):
         return load_table(recipe)

@@ -61,6 +61,7 @@ def loaded_table(recipe: DataRecipe) -> LoadedTable:
     else:
         split = table_split(table, recipe, rows, y[rows], groups)
     if recipe.limit is not None:
+        require(recipe.limit > 0, f"data.limit is {recipe.limit}: give at least 1 row.")
         split = {name: split[name][: recipe.limit] for name in SPLITS}
     order = torch.cat([split[name] for name in SPLITS]).tolist()
     in_order = None if groups is None else torch.tensor([groups[place] for place in order])

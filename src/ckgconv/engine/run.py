@@ -50,12 +50,11 @@ from ckgconv.engine.window import fits
 from ckgconv.files import write_text
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.recipe import Recipe
+from ckgconv.recipe.limits import LARGEST_SEED
 from ckgconv.recipes import recipe as recipe_of
 from ckgconv.recipes import to_json
 from ckgconv.tasks.given import scaled_outputs, task_of
 from ckgconv.tasks.scaling import TargetScale, fitted, unscaled
-
-LARGEST_SEED = 2**31 - 1
 
 
 @dataclass

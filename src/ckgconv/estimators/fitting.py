@@ -18,9 +18,10 @@ import torch
 from ckgconv.checks import InputError, require
 from ckgconv.data.descriptors import DESCRIPTORS
 from ckgconv.data.tables import pack_molecules, read_molecules
-from ckgconv.engine.run import LARGEST_SEED, Run, train
+from ckgconv.engine.run import Run, train
 from ckgconv.engine.watcher import Silence
 from ckgconv.recipe import DataRecipe, Recipe
+from ckgconv.recipe.limits import LARGEST_SEED
 from ckgconv.recipes import with_value
 from ckgconv.recipes.molecules import fitting, molecules
 

@@ -14,9 +14,11 @@ from ckgconv.recipe.limits import (
     Channels,
     Count,
     Depth,
+    Factor,
     Name,
     NotNegative,
     Positive,
+    Seed,
     Share,
     Steps,
     Whole,
@@ -53,7 +55,7 @@ class DataRecipe:
     descriptors: Literal["none", "rdkit"] = "none"  # table: descriptors that it reads, too (`data.descriptors`)
     most_atoms: Count = 1000  # table: larger molecules are left out, each with the reason
     split: SplitName = "official"  # of a table: one of `data.splits`
-    split_seed: int = 0  # seed of a random split of a table, and of folds
+    split_seed: Seed = 0  # seed of a random split of a table, and of folds
     split_sizes: tuple[NotNegative, ...] = (0.8, 0.1, 0.1)  # table: shares of train, validation and test
     split_column: str = ""  # table: column of the words train, val and test, where the split is "column"
     group_column: str = ""  # table: column of groups, none of which is divided, where the split is "group"
@@ -144,7 +146,7 @@ class KernelNetworkRecipe(PairNetworkRecipe):
     norm: Literal["batch", "layer"] = "batch"
     degree_scaler: Literal["output", "coordinates", "none"] = "output"
     combine: Literal["sum", "concatenate"] = "sum"
-    coordinate_scale: float = 0.1  # initial γ of the normalised coordinates
+    coordinate_scale: Factor = 0.1  # initial γ of the normalised coordinates
     relative_positions: bool = False  # superpixels: pos_j - pos_i and its length, as pair coordinates more
 
 
@@ -175,7 +177,7 @@ class GRITRecipe(PairNetworkRecipe):
     heads: Width = 8
     dropout: float = 0.0  # on the output of attention, the pair state and the hidden layer of the feed-forward network
     attention_dropout: float = 0.0
-    clamp: Positive = 5.0  # largest attention score
+    clamp: Annotated[Factor, Field(gt=0)] = 5.0  # largest attention score
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +247,7 @@ class TrainingRecipe:
     weight_decay: NotNegative = 1e-5
     clip_norm: Positive = 1.0
     scale_targets: bool = False  # train on (y - mean) / s.d. of the training split; metrics stay in the user's units
-    patience: int | None = None  # stop after this many epochs without a better validation metric
+    patience: Count | None = None  # stop after this many epochs without a better validation metric
     optimizer: str = "adamw"  # name in OPTIMIZERS
     momentum: Share = 0.9  # of SGD
     huber_delta: Positive = 1.0  # error at which the Huber loss turns linear, in the units the network is trained in

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 LONGEST_NAME = 240
+LARGEST_SEED = 2**31 - 1
 
 
 def _is_name(text: str) -> str:
@@ -33,5 +34,7 @@ Depth = Annotated[int, Field(ge=1, le=1000)]
 Channels = Annotated[int, Field(ge=0, le=2**16)]
 Steps = Annotated[int, Field(ge=0, le=10_000)]
 Positive = Annotated[float, Field(gt=0)]
+Factor = Annotated[float, Field(ge=-1e18, le=1e18)]  # of tensors, whose float32 ends at 3e38
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]  # a probability of dropout, or a decay

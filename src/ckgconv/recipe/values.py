@@ -82,6 +82,17 @@ def check_value(value: Any, kind: Any, where: str) -> None:
         _adapter(kind).validate_python(_with_tuples(value))
     except ValidationError as error:
         raise InputError(sentence(error, kind, where)) from None
+    _check_plain(value, where)
+
+
+def _check_plain(value: Any, where: str) -> None:
+    """Refuse numbers of numpy, tensors and others, which pydantic takes for floats and no file can hold."""
+    if isinstance(value, list | tuple):
+        for place, each in enumerate(value):
+            _check_plain(each, f"{where}[{place}]")
+    if not isinstance(value, int | float) and hasattr(value, "__float__"):
+        name = where.rpartition(".")[2]
+        raise InputError(f"{where} is {shown(value)}: give a number of Python, such as float({name}).")
 
 
 def _read(values: Any, kind: type[T]) -> T:

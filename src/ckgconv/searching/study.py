@@ -16,10 +16,10 @@ from pydantic import Field, with_config
 
 from ckgconv.checks import InputError, require
 from ckgconv.engine.record import read_record
-from ckgconv.engine.run import LARGEST_SEED
 from ckgconv.files import read_text, valid_json, write_text
 from ckgconv.recipe import Recipe
 from ckgconv.recipe.format import FORMAT, MOST_SETTINGS, group_of
+from ckgconv.recipe.limits import LARGEST_SEED
 from ckgconv.recipe.values import KEPT, read
 from ckgconv.recipes import from_json, to_json
 from ckgconv.searching.space import Space, checked
