@@ -37,6 +37,15 @@ def test_a_run_that_diverges_keeps_the_network_before(tmp_path, monkeypatch):
         train(small(), data=data, device="cpu", folder=folder, schedule=rate_after(2), resume=True)
 
 
+def test_a_step_without_memory_is_a_sentence(monkeypatch):
+    def fails(*_):
+        raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8450473984 bytes.")
+
+    monkeypatch.setattr("ckgconv.engine.epoch.training_step", fails)
+    with pytest.raises(InputError, match=r"not enough memory for a step: choose a smaller training.batch_size"):
+        train(small(), data=small_dataset(small()), device="cpu")
+
+
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_a_run_that_diverges_at_once_keeps_none(tmp_path, epochs):
     chosen = small(learning_rate=1e38, epochs=epochs)

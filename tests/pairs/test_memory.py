@@ -86,6 +86,29 @@ def test_free_memory_of_this_machine(monkeypatch):
     assert memory.free_bytes(cpu) is None
 
 
+@pytest.mark.parametrize(("most", "free"), [("1000000", 700_000), ("max", None)])
+def test_a_container_has_less_memory_than_its_machine(monkeypatch, tmp_path, most, free):
+    for name, text in (("max", most), ("current", "400000"), ("stat", "active_file 7\ninactive_file 100000")):
+        (tmp_path / f"memory.{name}").write_text(f"{text}\n")
+    monkeypatch.setattr(memory, "CONTAINER", tmp_path)
+    cpu = torch.device("cpu")
+    assert memory.free_bytes(cpu) == free or (free is None and memory.free_bytes(cpu) > 2**20)
+
+
+def test_a_process_may_have_less_memory_than_its_machine(monkeypatch):
+    mapped = int(memory.Path("/proc/self/statm").read_text().split()[0]) * memory.resource.getpagesize()
+    monkeypatch.setattr(memory.resource, "getrlimit", lambda kind: (mapped + 2**24, memory.resource.RLIM_INFINITY))
+    assert memory.free_bytes(torch.device("cpu")) <= 2**24
+
+
+@pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError(), RuntimeError("CPU: can't allocate memory")])
+def test_an_allocation_that_fails_is_a_sentence(error):
+    with pytest.raises(InputError, match="not enough memory for a step"), memory.telling_of_memory():
+        raise error
+    with pytest.raises(RuntimeError, match="other"), memory.telling_of_memory():
+        raise RuntimeError("other")
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_free_memory_of_a_gpu():
     device = torch.device("cuda")

@@ -15,6 +15,9 @@ import ctypes
 import gc
 import os
 import platform
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -27,6 +30,10 @@ from ckgconv.pairs.by_size import padded_cells
 # Bytes below which no memory is measured: a bound from N and G, so that ordinary batches never wait for their device.
 SMALL = 2**31
 GIGABYTE = 1e9
+# What torch says where a CPU has no memory left, in an error of no class of its own.
+NO_MEMORY = "can't allocate memory"
+# The control group of this process, as a container shows it.
+CONTAINER = Path("/sys/fs/cgroup")
 
 
 def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_cell: int, remedy: str) -> None:
@@ -98,11 +105,54 @@ def free_bytes(device: torch.device) -> int | None:
         return torch.cuda.mem_get_info(device)[0] + reserve
     if device.type != "cpu":
         return None
+    known = [each for each in (_of_machine(), _of_process(), _of_container()) if each is not None]
+    return min(known, default=None)
+
+
+@contextmanager
+def telling_of_memory() -> Iterator[None]:
+    """A sentence where memory ends all the same: estimates are low, and others take memory meanwhile."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and NO_MEMORY not in str(error):
+            raise
+        raise InputError(
+            "There was not enough memory for a step: choose a smaller training.batch_size or model.width, a support of "
+            "fewer pairs (a number of hops, 'sparse_global'), or leave out large graphs."
+        ) from error
+
+
+def _of_machine() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
     except (OSError, StopIteration):
         return _physical_bytes()
+
+
+def _of_process() -> int | None:
+    """What `ulimit -v` leaves."""
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most == resource.RLIM_INFINITY:
+        return None
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    except OSError:
+        return most
+    return max(0, most - pages * resource.getpagesize())
+
+
+def _of_container() -> int | None:
+    """What the control group of a container leaves; the kernel ends a process that takes more."""
+    try:
+        most, used = (int((CONTAINER / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+        statistics = (CONTAINER / "memory.stat").read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):  # none, or "max": no limit
+        return None
+    # Pages of files that nobody reads are counted as used, and given back where memory is needed.
+    idle = sum(int(line.split()[1]) for line in statistics if line.startswith("inactive_file "))
+    return max(0, most - used + idle)
 
 
 def _physical_bytes() -> int | None:
