@@ -1,6 +1,6 @@
 """States and connectivity against their definitions: sums over pairs, and over paths that are walked one by one."""
 
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from ckgconv.data.molecules import parsed
 def over_paths(weights, adjacency, bonds):
     """Half the sum over all orders of different atoms that are neighbours one after the other."""
     paths = permutations(range(len(weights)), bonds + 1)
-    held = (path for path in paths if all(adjacency[a, b] for a, b in zip(path, path[1:], strict=False)))
+    held = (path for path in paths if all(adjacency[pair] for pair in pairwise(path)))
     return sum(weights[list(path)].prod() for path in held) / 2
 
 
