@@ -136,6 +136,9 @@ def test_a_recipe_file_of_a_later_format_is_refused_by_name():
     assert from_json(json.dumps({"format": 1, **values}), "my.json") == recipe("zinc")
     with pytest.raises(InputError, match=r"my.json has format 2, and this version of ckgconv reads formats up to 1"):
         from_json(json.dumps({"format": 2, **values}), "my.json")
+    for none in (0, "1", None, True):
+        with pytest.raises(InputError, match=r"my.json has format .*: give a whole number, 1 in this version."):
+            from_json(json.dumps({"format": none, **values}), "my.json")
 
 
 @with_config(KEPT)

@@ -1,8 +1,8 @@
 """Archives from the network: fetched with a limit on their size, checked by digest, unpacked file by file.
 
 Nothing that a server sends is trusted: an archive whose digest is published must have it; of any other, the SHA-256 of
-the first download is kept in the data folder, and a later download must have the same. Members are read by their exact
-names, so no name in an archive becomes a path.
+the first download that could be read is kept in the data folder, and a later one must have the same. Members are read by
+their exact names, so no name in an archive becomes a path.
 """
 
 import gzip
@@ -12,6 +12,7 @@ import urllib.parse
 import urllib.request
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -91,8 +92,15 @@ def _check_digest(archive: Archive, path: Path, seen: Path) -> None:
         f"{archive.name} from {archive.url} has the digest {digest}, not {expected}: the file was damaged or exchanged."
         + ("" if archive.md5 else f" If its source has published another one, remove {seen}."),
     )
-    if archive.md5 is None and archive.name not in known:
-        write_text(seen, json.dumps(known | {archive.name: digest}, indent=2) + "\n")
+
+
+def remember(archives: Sequence[Archive], paths: Sequence[Path], data_folder: Path) -> None:
+    """Keep the digests of archives that were read, so that another download of them has to be the same."""
+    known = _known(data_folder / SEEN)
+    pairs = zip(archives, paths, strict=True)
+    found = {each.name: _digest(path, "sha256") for each, path in pairs if each.md5 is None}
+    if found.keys() - known.keys():
+        write_text(data_folder / SEEN, json.dumps(found | known, indent=2) + "\n")
 
 
 def _known(seen: Path) -> dict[str, str]:

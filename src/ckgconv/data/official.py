@@ -23,7 +23,7 @@ import torch
 from numpy.typing import NDArray
 
 from ckgconv.checks import InputError, require
-from ckgconv.data.archives import Archive, fetch, gunzip, member
+from ckgconv.data.archives import Archive, fetch, gunzip, member, remember
 from ckgconv.data.molecules import Molecule, read_smiles
 from ckgconv.data.packed import SPLITS, PackedDataset, from_arrays
 from ckgconv.data.plain_pickle import array_of, read_pickle, read_torch
@@ -64,7 +64,9 @@ def download(name: str, folder: Path) -> PackedDataset:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as place:
             paths = [fetch(archive, Path(place), folder) for archive in source.archives]
-            return _read(source, paths, Path(place))
+            graphs = _read(source, paths, Path(place))
+            remember(source.archives, paths, folder)
+            return graphs
     except (InputError, OSError) as error:
         raise InputError(
             f"{name} could not be downloaded: {error} Connect to the network, or put its packed file into the data "

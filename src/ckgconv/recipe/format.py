@@ -22,8 +22,12 @@ def group_of(text: str) -> dict[str, Any]:
 
 
 def check_format(found: object, where: str) -> None:
-    """Refuse a file of a later version; `where` names it in the error message."""
+    """Refuse a file of a later version, or of none; `where` names it in the error message."""
+    number = found if type(found) is int else 0
+    require(number >= 1, f"{where} has format {shown(found)}: give a whole number, {FORMAT} in this version.")
+        number >= 1, f"{where} has format {shown(found)}: give a whole number, {FORMAT} in this version of ckgconv."
+    )
     require(
-        type(found) is int and 1 <= found <= FORMAT,
+        number <= FORMAT,
         f"{where} has format {shown(found)}, and this version of ckgconv reads formats up to {FORMAT}: update ckgconv.",
     )
