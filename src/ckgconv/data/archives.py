@@ -1,8 +1,8 @@
 """Archives from the network: fetched with a limit on their size, checked by digest, unpacked file by file.
 
 Nothing that a server sends is trusted: an archive whose digest is published must have it; of any other, the SHA-256 of
-the first download that could be read is kept in the data folder, and a later one must have the same. Members are read by
-their exact names, so no name in an archive becomes a path.
+the first download that could be read is kept in the data folder, and a later one must have the same. Members are read
+by their exact names, so no name in an archive becomes a path.
 """
 
 import gzip

@@ -25,8 +25,6 @@ def check_format(found: object, where: str) -> None:
     """Refuse a file of a later version, or of none; `where` names it in the error message."""
     number = found if type(found) is int else 0
     require(number >= 1, f"{where} has format {shown(found)}: give a whole number, {FORMAT} in this version.")
-        number >= 1, f"{where} has format {shown(found)}: give a whole number, {FORMAT} in this version of ckgconv."
-    )
     require(
         number <= FORMAT,
         f"{where} has format {shown(found)}, and this version of ckgconv reads formats up to {FORMAT}: update ckgconv.",
