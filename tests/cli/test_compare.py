@@ -18,6 +18,8 @@ def test_two_recipes_on_the_screen_as_json_and_as_a_page(ckgconv):
     assert code == 0, err
     assert "zinc-grit" in out
     assert "told apart" in out
+    assert f"Runs under {Path.cwd()}" in out
+    assert "│ one/seed0 " in out
     assert sorted(path.name for path in Path("page").iterdir()) == ["README.md", "figure.png", "table.json"]
     table = json.loads(Path("page/table.json").read_text())
     assert table["command"] == "ckgconv compare one/seed0 one/seed1 two/seed0 two/seed1/record.json --out page"

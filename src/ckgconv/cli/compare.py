@@ -1,5 +1,6 @@
 """`ckgconv compare RUN RUN …`: metric, cost and curves of several runs, and whether groups of seeds differ."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -37,9 +38,11 @@ def compare_command(
 
 
 def _of_runs(report: Report) -> Report:
-    """The table of the runs one by one."""
-    rows = [tuple(run.values()) for run in report.values["runs"]]
-    return Report("Runs", RUN_COLUMNS, rows, report.figure)
+    """The table of the runs one by one, their folders as seen from the one that holds them all."""
+    runs = report.values["runs"]
+    shared = os.path.commonpath([Path(run["run"]).absolute().parent for run in runs])
+    rows = [tuple({**run, "run": os.path.relpath(run["run"], shared)}.values()) for run in runs]
+    return Report(f"Runs under {shared}", RUN_COLUMNS, rows, report.figure)
 
 
 def _of_tests(report: Report) -> Report:
