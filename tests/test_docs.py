@@ -53,6 +53,7 @@ SHORTENED = {
     "ckgconv search": None,  # parsed: thirty trials
     "ckgconv search examples/logp.csv --target logp --space": f"--trials 1 {SMALL} --device cpu",
     "ckgconv search status runs/searches/small": "",
+    "ckgconv data describe": None,  # of the same file
     "ckgconv data build": None,  # parsed: it draws 26,000 graphs, or downloads
     "python examples/own_loop.py": "--epochs 1 --limit 8 --width 8 --blocks 2",
 }

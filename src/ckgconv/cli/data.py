@@ -1,4 +1,4 @@
-"""`ckgconv data list|info|build`: list the named data sets, count their graphs, write their packed files."""
+"""`ckgconv data list|info|build|describe`: list the named data sets, count their graphs, write packed files."""
 
 import json
 from pathlib import Path
@@ -8,11 +8,13 @@ import typer
 from rich.table import Table
 
 from ckgconv.cli import terminal
+from ckgconv.cli.describe import describe_command
 from ckgconv.data import CATALOGUE, PackedDataset, build, data_folder, find, load
 from ckgconv.data.packed import SPLITS
 from ckgconv.recipe import DataRecipe
 
-data_commands = typer.Typer(no_args_is_help=True, help="Data sets: list, info, build.")
+data_commands = typer.Typer(no_args_is_help=True, help="Data sets: list, info, build, describe.")
+data_commands.command("describe")(describe_command)
 Folder = Annotated[Path | None, typer.Option("--data-dir", help="Where packed files are, by default $CKGCONV_DATA.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for a machine to read.")]
 

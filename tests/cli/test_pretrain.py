@@ -1,0 +1,26 @@
+"""`ckgconv data describe` and `ckgconv pretrain`: the two halves give what the whole gives."""
+
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file
+
+
+def test_a_described_file_trains_the_same_network(ckgconv):
+    Path("all.smi").write_text("CCO\nc1ccccc1\nCC(=O)O\nCCN\nCCCl\n")
+    code, out, err = ckgconv("data", "describe", "all.smi", "all.npz", "--molecules", "4")
+    assert code == 0, err
+    assert "4 molecules of 4 drawn" in out
+    settings = ["--epochs", "1", "--device", "cpu", "--out"]
+    assert ckgconv("pretrain", "all.npz", *settings, "halves")[0] == 0
+    assert ckgconv("pretrain", "all.smi", "--molecules", "4", *settings, "whole")[0] == 0
+    halves, whole = (load_file(f"{folder}/best.safetensors") for folder in ("halves", "whole"))
+    assert halves.keys() == whole.keys()
+    assert all(torch.equal(halves[name], whole[name]) for name in whole)
+    assert Path("halves/molecules.json").read_text() == Path("whole/molecules.json").read_text()
+
+
+def test_molecules_of_a_described_file_are_not_chosen_again(ckgconv):
+    code, _, err = ckgconv("pretrain", "all.npz", "--molecules", "4", "--out", "run")
+    assert code == 2
+    assert err.startswith("Error: The molecules of all.npz were chosen before")

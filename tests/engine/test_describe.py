@@ -1,0 +1,88 @@
+"""Molecules to pretrain on: which are chosen, what is to be learned of them, and the files in which they are kept."""
+
+import gzip
+import json
+
+import pytest
+import torch
+
+from ckgconv.checks import InputError
+from ckgconv.data.descriptors import DESCRIPTORS
+from ckgconv.engine.describe import (
+    MOST_DEVIATIONS,
+    ROUNDING,
+    Selection,
+    choose,
+    describe,
+    described,
+    load_described,
+    origin_file,
+    save_described,
+    smiles_of,
+)
+
+SMILES = ("CCO", "c1ccccc1", "CC(=O)O", "CCN", "CCCl", "CC(C)O", "C1CCCCC1", "OCC", "C1CC", "CCS")
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "all.smi.gz"
+    with gzip.open(path, "wt") as file:
+        file.write("\n".join(f"{each} name" for each in SMILES))
+    return path
+
+
+def test_molecules_of_other_tables_are_left_out_by_their_canonical_form(source, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("smiles,y\nc1ccccc1,1\nNCC,2\n")
+    smiles, counts = choose(Selection(source, (table,), molecules=100))
+    assert "c1ccccc1" not in smiles
+    assert "CCN" not in smiles
+    found = (counts.drawn, counts.excluded, counts.unreadable, counts.repeated, counts.used)
+    assert found == (10, 2, 1, 1, 6)
+    assert counts.excluded_by == ("table.csv",)
+    assert len(choose(Selection(source, molecules=3))[0]) == 3
+    assert choose(Selection(source, molecules=3)) != choose(Selection(source, molecules=3, seed=1))
+
+
+def test_targets_are_standardised_descriptors():
+    data = described(["CCO", "c1ccccc1", "CC(=O)O", "CCN"])
+    assert data.y.shape == (4, len(DESCRIPTORS))
+    assert data.y.abs().max() <= MOST_DEVIATIONS
+    assert data.train.tolist() == [0, 1, 2]
+    assert data.val.tolist() == [3]
+    assert torch.allclose(data.y[:3].mean(0), torch.zeros(1), atol=ROUNDING)
+    assert torch.equal(data.y / ROUNDING, (data.y / ROUNDING).round())
+
+
+def test_described_molecules_are_kept_with_how_they_were_chosen(source, tmp_path):
+    found = describe(Selection(source, molecules=4))
+    path = tmp_path / "kept.npz"
+    save_described(found, path)
+    again = load_described(path)
+    assert again.origin == found.origin
+    assert torch.equal(again.data.y, found.data.y)
+    assert torch.equal(again.data.train, found.data.train)
+    origin_file(path).write_text(json.dumps({"source": "a.smi", "counts": {"used": "4"}}))
+    with pytest.raises(InputError, match=r"origin.json cannot be used .*counts.*write it with the packed file by"):
+        load_described(path)
+    origin_file(path).unlink()
+    with pytest.raises(InputError, match="cannot be read as text"):
+        load_described(path)
+    with pytest.raises(InputError, match=r"give a name that ends with .npz"):
+        save_described(found, tmp_path / "kept.csv")
+
+
+def test_files_that_hold_no_molecules_are_refused(tmp_path):
+    for name, text, sentence in (
+        ("a.csv", "name\nCCO\n", "no column 'smiles'"),
+        ("a.smi.gz", "CCO\n", "cannot be read"),
+        ("b.smi", "", "0 molecules to train on"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=sentence):
+            choose(Selection(tmp_path / name))
+    with pytest.raises(InputError, match="no file"):
+        list(smiles_of(tmp_path / "none.smi"))
+    with pytest.raises(InputError, match="--molecules is 1"):
+        choose(Selection(tmp_path / "b.smi", molecules=1))
