@@ -5,28 +5,38 @@
 Legend: M rows, T targets, F features.
 """
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from duel_methods import Array, Rows
 
+if TYPE_CHECKING:
+    from ckgconv.data import PackedDataset
+    from ckgconv.recipe import Recipe
+
 SPLITS = ("train", "val", "test")
 
 
-def ckgconv(rows: Rows, seed: int, scratch: bool) -> Array:
-    """`ckgconv train` with its own choice of settings, on the splits of the table."""
-    import torch
-
-    from ckgconv import predict_smiles, train
+def own_choice(rows: Rows, scratch: bool = False) -> Recipe:
+    """The recipe of `ckgconv train` for a table."""
     from ckgconv.cli.initial_options import FeatureOptions, InitialOptions
     from ckgconv.cli.table_options import TableOptions
     from ckgconv.cli.train import resolve
+
+    recipe = resolve(str(rows.folder / "table.csv"), TableOptions(target=list(rows.targets)), FeatureOptions())
+    return InitialOptions(from_scratch=scratch).applied(recipe)
+
+
+def graphs_of(rows: Rows, recipe: Recipe) -> PackedDataset:
+    """The molecules of a table, with its splits."""
+    import torch
+
     from ckgconv.data.packed_molecules import pack_molecules, read_molecules
 
-    recipe = resolve("table.csv", TableOptions(target=list(rows.targets)), FeatureOptions())
-    recipe = InitialOptions(from_scratch=scratch).applied(recipe)
     parts = {split: rows.of(split) for split in SPLITS}
     smiles = [row["smiles"] for split in SPLITS for row in parts[split]]
     owner = [split for split in SPLITS for _ in parts[split]]
@@ -35,10 +45,17 @@ def ckgconv(rows: Rows, seed: int, scratch: bool) -> Array:
     kept = [row for row, each in enumerate(molecules) if each is not None]
     packed = pack_molecules([molecules[row] for row in kept], targets[kept], recipe.data)
     numbers = {split: [place for place, row in enumerate(kept) if owner[row] == split] for split in SPLITS}
-    data = packed.subset({split: torch.tensor(numbers[split]) for split in SPLITS})
-    run = train(recipe, seed, data, device="cpu", test=False)
+    return packed.subset({split: torch.tensor(numbers[split]) for split in SPLITS})
+
+
+def ckgconv(rows: Rows, seed: int, scratch: bool) -> Array:
+    """`ckgconv train` with its own choice of settings, on the splits of the table."""
+    from ckgconv import predict_smiles, train
+
+    recipe = own_choice(rows, scratch)
+    run = train(recipe, seed, graphs_of(rows, recipe), device="cpu", test=False)
     unknown = [0.0] * len(rows.targets)
-    found = predict_smiles(run, [row["smiles"] for row in parts["test"]])
+    found = predict_smiles(run, [row["smiles"] for row in rows.of("test")])
     return np.array([unknown if value is None else value for value in found.values])
 
 

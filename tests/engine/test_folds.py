@@ -10,7 +10,7 @@ from small_data import small_dataset
 
 from ckgconv import InputError, open_run, recipe, train_folds
 from ckgconv.data import load_packed, save_packed
-from ckgconv.engine.folds import FoldedRuns
+from ckgconv.engine.folds import FoldedRuns, spread_of
 from ckgconv.engine.record import Best
 
 
@@ -92,6 +92,9 @@ def test_an_undefined_value_makes_the_spread_undefined(template):
     assert math.isnan(found.tested.mean)
     assert math.isnan(found.tested.sd)
     assert found.validated.sd == 0
+    single = spread_of([0.5])
+    assert single.mean == 0.5
+    assert math.isnan(single.sd)
 
 
 @pytest.mark.parametrize("folds", [2, 2.5, True])

@@ -150,7 +150,7 @@ def _curve(run: Run) -> list[float]:
 
 
 def spread_of(values: Sequence[float | None]) -> Spread:
-    """Of at least two values; None is NaN."""
+    """Of one or more values; None is NaN, as is the deviation of a single one."""
     known = [float("nan") if value is None else value for value in values]
-    defined = all(value == value for value in known)
+    defined = len(known) > 1 and all(value == value for value in known)
     return Spread(statistics.fmean(known), statistics.stdev(known) if defined else float("nan"))
