@@ -12,7 +12,7 @@ from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.backends.cuda.stem import launch
 from ckgconv.backends.cuda.supports import reads_fixed_walks, stem_reason
 from ckgconv.graphs import Pairs
-from ckgconv.nn.coordinates import RandomWalkEncoder
+from ckgconv.nn.coordinates import NormalisedEncoder
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Mix, NodeStem, PairStem, on_edges
 from ckgconv.ops.lookup import lookup_onto
@@ -72,7 +72,7 @@ class FusedPairStem(PairStem):
         self, pairs: Pairs, degree: Tensor, attributes: Callable[[], tuple[Tensor, Tensor | None]], schedule: InOrder
     ) -> tuple[Tensor, Tensor]:
         """Moments of the coordinates do not depend on the attributes: both are computed concurrently."""
-        assert isinstance(self.encoder, RandomWalkEncoder)
+        assert isinstance(self.encoder, NormalisedEncoder)
         rows = counted_rows(pairs)
         encoded = self.encoder.scaled(pairs, degree)
         begin = schedule.point()
