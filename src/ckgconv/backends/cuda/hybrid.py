@@ -19,7 +19,7 @@ from ckgconv.backends.cuda.ckgcn import block_fields, sorted_by_sender
 from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Dropout
 from ckgconv.backends.cuda.node_pass.tail import Nodes, block_tail
-from ckgconv.backends.cuda.schedule import IN_ORDER
+from ckgconv.backends.cuda.streams import IN_ORDER
 from ckgconv.backends.cuda.supports import attends_by_graphs, tail_reason
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock

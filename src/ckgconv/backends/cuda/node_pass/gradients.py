@@ -105,7 +105,7 @@ class Factors(NamedTuple):
 
 def field_gradients(sums: Tensor, sums_out: Tensor, factors: Factors, width: int, settings: Settings) -> list[Tensor]:
     """Gradients in the order of the fields of each block, from sums [S, L, 4, D] and [S, L, 2, D] over nodes."""
-    defer = settings.schedule.defer
+    defer = settings.streams.defer
     layers, rows, inner = factors.wide.shape[1:]
     shapes = [(width, width), (width,), (inner, width), (inner,), (width, inner), (width,)]
     sizes = [layers * prod(shape) for shape in shapes]
