@@ -43,8 +43,8 @@ from ckgconv.engine.schedule import make_schedule
 from ckgconv.engine.selection import candidate, improves, reads_loss
 from ckgconv.engine.setup import make_fabric, process_rank, seed_epoch
 from ckgconv.engine.sound import all_finite
-from ckgconv.engine.step_memory import check_training_memory
 from ckgconv.engine.tensorboard import TensorBoard
+from ckgconv.engine.training_memory import check_training_memory
 from ckgconv.engine.watcher import Silence, Watcher
 from ckgconv.engine.window import fits
 from ckgconv.files import write_text

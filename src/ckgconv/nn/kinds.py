@@ -45,7 +45,7 @@ def kinds_of_pairs(batch: GraphBatch, reads: tuple[Tensor, ...]) -> Kinds | None
     rows = distinct_rows(*reads, *_edge_kinds(batch))
     if rows is None:
         return None
-    kept = torch.full((len(rows.kind),), -1).scatter_(0, rows.some, torch.arange(len(rows.some)))
+    kept = torch.full((len(rows.kind),), -1).scatter_(0, rows.representative, torch.arange(len(rows.representative)))
     edge_row = kept.index_select(0, batch.edge_row)
     there = (edge_row >= 0).nonzero().squeeze(1)
     chosen = replace(
@@ -64,10 +64,10 @@ def _chosen_pairs(pairs: Pairs, rows: Distinct) -> Pairs:
         weight = torch.zeros_like(weight).index_add_(0, rows.kind, pairs.row_weight)
     return replace(
         pairs,
-        receiver=_on_rows(pairs.receiver, pairs).index_select(0, rows.some),
-        sender=_on_rows(pairs.sender, pairs).index_select(0, rows.some),
-        coordinates=pairs.coordinates.index_select(0, rows.some),
-        rescaled=None if pairs.rescaled is None else pairs.rescaled.index_select(0, rows.some),
+        receiver=_on_rows(pairs.receiver, pairs).index_select(0, rows.representative),
+        sender=_on_rows(pairs.sender, pairs).index_select(0, rows.representative),
+        coordinates=pairs.coordinates.index_select(0, rows.representative),
+        rescaled=None if pairs.rescaled is None else pairs.rescaled.index_select(0, rows.representative),
         row_weight=weight,
     )
 

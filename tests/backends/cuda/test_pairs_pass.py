@@ -51,7 +51,7 @@ def specified(kernel, x, pairs, monkeypatch, seed=SEED):
     monkeypatch.setattr("ckgconv.nn.kernel.dropout", handed)
     outputs = []
     for layer in range(layers):
-        psi = kernel.layer(x, pairs, layer)
+        psi = kernel.unconstrained(x, pairs, layer)
         if kernel.kernel_dropout:
             kept = mask(2 * len(kernel.blocks), layer, kernel.kernel_dropout)
             psi = torch.cat([psi[:stored] * kept, psi[stored:]])

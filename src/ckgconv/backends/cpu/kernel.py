@@ -74,7 +74,7 @@ class CPUKernel(Kernel):
         if kinds is not None:
             pairs = kinds.pairs
         elif rows is not None:
-            x = x.index_select(0, rows.some)
+            x = x.index_select(0, rows.representative)
         shared = kernel_mlp.share_buffers(x, self.memory)
         stages, running = stages_of(self)
         for own in by_layer(kernel_mlp.folded(stages, running, self.norm.epsilon)):

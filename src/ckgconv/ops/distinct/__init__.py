@@ -25,7 +25,7 @@ def distinct_rows(*columns: Tensor) -> Distinct | None:
     if not fixed or any(part.device.type != "cpu" or part.shape[0] == 0 for part in columns):
         return None
     found = hashed.distinct_rows(*columns)
-    return None if found is None or len(found.some) > LARGEST_SHARE * len(found.kind) else found
+    return None if found is None or len(found.representative) > LARGEST_SHARE * len(found.kind) else found
 
 
 def spread_rows(values: Tensor, rows: Distinct) -> Tensor:
