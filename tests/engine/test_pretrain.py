@@ -8,7 +8,7 @@ import torch
 
 from ckgconv.checks import InputError
 from ckgconv.data.descriptors import DESCRIPTORS
-from ckgconv.engine.initial import take_weights
+from ckgconv.engine.initial_weights import take_weights
 from ckgconv.engine.pretrain import MOST_DEVIATIONS, Pretraining, choose, described, pretrain, smiles_of
 from ckgconv.engine.watcher import Silence
 from ckgconv.nn.models import build_model

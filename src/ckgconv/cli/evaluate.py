@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from ckgconv.cli import processes, terminal
+from ckgconv.engine.compatible import name_of
 from ckgconv.engine.ensemble import Evaluated, open_runs
 from ckgconv.engine.folds import spread_of
 from ckgconv.engine.members import is_ensemble
 from ckgconv.engine.opened import open_run
 from ckgconv.engine.run import Run
-from ckgconv.engine.together import name_of
 from ckgconv.engine.trained import TRAINED, run_folder
 from ckgconv.files import valid_json
 from ckgconv.uncertainty.intervals import check_level

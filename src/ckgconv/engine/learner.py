@@ -14,10 +14,10 @@ from torch_geometric.data import Data
 from ckgconv.backends.cuda.streams import IN_ORDER, StreamedModel, Streams
 from ckgconv.backends.cuda.supports import MOST_NODES
 from ckgconv.data import PackedDataset
-from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.norm_statistics import BatchStatistics
-from ckgconv.engine.optim import can_be_captured
+from ckgconv.engine.optimizers import can_be_captured
 from ckgconv.engine.schedule import Schedule
+from ckgconv.engine.weight_average import WeightAverage
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, pack
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.ops import dispatch
@@ -55,7 +55,8 @@ class Learner:
     statistics: BatchStatistics | None = None  # of batches, where the recipe asks for their median
     tell: Callable[[str], None] = _nothing  # receives a sentence about what takes a while, such as compiling
     watched: bool = False  # whether something must be called after every step
-    replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name, and the source of their batches
+    replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name
+    source: Any = None  # of the batches of captured steps, once there is one
     kept: dict[str, Any] = field(default_factory=dict)  # what depends on the data alone, such as prepared batches
 
     @property

@@ -16,7 +16,7 @@ from ckgconv.engine import checkpoint
 from ckgconv.engine.endings import Weights
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.record import write_record
-from ckgconv.engine.sound import State, check_moments, check_tensors, most_bytes
+from ckgconv.engine.saved_state import State, check_moments, check_tensors, most_bytes
 from ckgconv.engine.watcher import Watcher
 from ckgconv.tasks.scaling import TargetScale
 
