@@ -279,6 +279,14 @@ def test_registries_are_where_the_page_says():
         assert registry.group == group
 
 
+def test_source_files_named_on_pages_exist():
+    named = re.compile(r"`(?:src/ckgconv/)?((?:nn|ops|pe|pairs|data|tasks|recipes|backends|engine)/[\w/]+\.py)`")
+    found = {(page.name, file) for page in PAGES for file in named.findall(page.read_text(encoding="utf-8"))}
+    assert len(found) > 20
+    package = ROOT / "src" / "ckgconv"
+    assert not [each for each in found if not each[1].endswith("/NAME.py") and not (package / each[1]).exists()]
+
+
 def test_the_page_explains_every_field_of_a_coordinate():
     text = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
     assert not [each.name for each in fields(PseudoCoordinate) if not re.search(rf"\b{each.name}\b", text)]

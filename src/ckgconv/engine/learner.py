@@ -1,4 +1,4 @@
-"""What a step reads and changes: model, optimiser, data and scale of the targets, on one device."""
+"""The learner: what a step reads and changes, on one device: model, optimiser, data and scale of the targets."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -68,13 +68,13 @@ class Learner:
         every edge, memory for all pairs where they must be stored, no features of graphs, and no callback that is
         called after every step.
         """
-        parameter = next(self.model.parameters())
-        captures = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
-        captures = captures and can_be_captured(self.optimizer) and self.recipe.sampling.kind == "none"
-        captures = captures and not self.model.recipe.graph_features
-        captures = captures and self.recipe.draws == 1
-        captures = captures and self.task.loss.static and not self.watched and self.largest_graph <= MOST_NODES
-        return captures and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
+        machine = self.fabric.world_size == 1 and dispatch.uses_triton(next(self.model.parameters()))
+        model = self.model.static and not self.model.recipe.graph_features
+        training = can_be_captured(self.optimizer) and self.task.loss.static and not self.watched
+        training = training and self.recipe.sampling.kind == "none" and self.recipe.draws == 1
+        if not (machine and model and training):
+            return False
+        return self.largest_graph <= MOST_NODES and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
 
     @property
     def walks_in_steps(self) -> bool:
