@@ -1,8 +1,8 @@
 """The hybrid on a CUDA GPU: kernels and stems by fused passes, blocks in float32.
 
-Nodes are a hundredth of the data: rounding them under autocast gains nothing, and every cast is a launch. Attention
-over all pairs of a graph is one launch, other sums over the support are those of the plain module; what follows them in
-a block runs as launches of the node pass.
+Node features are a hundredth of the data, so autocast would save nothing there, and every cast is a launch. Attention
+over all pairs of a graph is one launch; other sums over the support are computed by the plain module. The rest of a
+block runs as launches of the node pass.
 
 Legend: N nodes, D width.
 """
