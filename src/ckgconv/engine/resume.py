@@ -102,7 +102,7 @@ def restore(run: "Run", watcher: Watcher) -> int:
 
 
 def saved_endings(run: "Run") -> dict[str, Weights]:
-    """The weights that an ended run ends with, as its last checkpoint has them; nothing where that is gone."""
+    """The endings of an ended run, from its last checkpoint; empty where that has been deleted."""
     assert run.folder is not None
 
     def use(tensors: dict[str, Tensor], values: dict[str, Any]) -> dict[str, Weights]:
