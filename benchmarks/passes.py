@@ -13,7 +13,7 @@ from ckgconv.backends.cuda.node_pass.options import Block, Lists
 from ckgconv.backends.cuda.node_pass.options import Dropout as NodeDropout
 from ckgconv.backends.cuda.pairs_pass import launch as pairs_pass
 from ckgconv.backends.cuda.pairs_pass.options import Dropout, rows_of, settings_of
-from ckgconv.backends.cuda.schedule import IN_ORDER
+from ckgconv.backends.cuda.streams import IN_ORDER
 from ckgconv.backends.stages import Stage
 from ckgconv.nn import WeightedBatchNorm
 

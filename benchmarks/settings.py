@@ -23,8 +23,9 @@ from typing import Any
 import torch
 
 from ckgconv import recipe, train
-from ckgconv.engine.folds import fold_recipe, spread_of
+from ckgconv.engine.folds import fold_recipe
 from ckgconv.engine.record import Record
+from ckgconv.engine.repeated import mean_and_deviation
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import with_value
 
@@ -61,7 +62,7 @@ def found(records: list[Record]) -> dict[str, Any]:
         "loss": [min(each) if each else None for each in losses],
     }
     known = {name: values for name, values in columns.items() if None not in values}
-    return {name: dict(vars(spread_of(values))) for name, values in known.items()}
+    return {name: dict(vars(mean_and_deviation(values))) for name, values in known.items()}
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import shlex
 import shutil
 import sys
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,6 +25,7 @@ import pytest
 import typer
 
 from ckgconv.cli import app, main, repeat_options
+from ckgconv.pe import PseudoCoordinate
 from ckgconv.registry import Registry
 
 ROOT = Path(__file__).parents[1]
@@ -277,6 +278,19 @@ def test_registries_are_where_the_page_says():
         registry = getattr(importlib.import_module(module), name)
         assert isinstance(registry, Registry)
         assert registry.group == group
+
+
+def test_source_files_named_on_pages_exist():
+    named = re.compile(r"`(?:src/ckgconv/)?((?:nn|ops|pe|pairs|data|tasks|recipes|backends|engine)/[\w/]+\.py)`")
+    found = {(page.name, file) for page in PAGES for file in named.findall(page.read_text(encoding="utf-8"))}
+    assert len(found) > 20
+    package = ROOT / "src" / "ckgconv"
+    assert not [each for each in found if not each[1].endswith("/NAME.py") and not (package / each[1]).exists()]
+
+
+def test_the_page_explains_every_field_of_a_coordinate():
+    text = (ROOT / "docs" / "extend.md").read_text(encoding="utf-8")
+    assert not [each.name for each in fields(PseudoCoordinate) if not re.search(rf"\b{each.name}\b", text)]
 
 
 def test_the_package_of_the_page_has_types(session, cache):

@@ -9,7 +9,8 @@ import torch
 from golden import Golden, observe, param_counts, recorded
 
 from ckgconv import CKGCN, recipe
-from ckgconv.engine.optim import learning_rate, optimizer
+from ckgconv.engine.learning_rate import learning_rate
+from ckgconv.engine.optimizers import optimizer_of
 from ckgconv.engine.step import clip_gradients
 from ckgconv.graphs import pack
 from ckgconv.pairs import row_of
@@ -110,7 +111,7 @@ def test_gradients(golden):
 
 def test_one_and_three_optimiser_steps(golden):
     data, model = golden.data(torch.float64), golden.model(torch.float64).train()
-    adam = optimizer(model, TRAINING)
+    adam = optimizer_of(model, TRAINING)
     losses, norms, states = [], [], []
     for _ in range(3):
         adam.zero_grad()

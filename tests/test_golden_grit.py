@@ -15,7 +15,8 @@ from torch_geometric.data import Data
 
 from ckgconv import recipe
 from ckgconv.backends import accelerate, why_not_fused
-from ckgconv.engine.optim import learning_rate, optimizer
+from ckgconv.engine.learning_rate import learning_rate
+from ckgconv.engine.optimizers import optimizer_of
 from ckgconv.engine.step import clip_gradients
 from ckgconv.nn.grit import GRIT
 from ckgconv.recipe import TrainingRecipe
@@ -155,7 +156,7 @@ def test_running_statistics_gradients_and_optimiser_steps(device):
     for name, theirs in named("buffer_after_train_forward/").items():
         close(model.state_dict()[name], theirs, name)
     model = small_grit().to(device).train()
-    adam, losses, norms, states = optimizer(model, TRAINING), [], [], []
+    adam, losses, norms, states = optimizer_of(model, TRAINING), [], [], []
     for step in range(3):
         adam.zero_grad()
         loss = l1(model(given), given.y)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from ckgconv.engine.initial import take_weights
+from ckgconv.engine.initial_weights import take_weights
 from ckgconv.nn.models import build_model
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipes import recipe

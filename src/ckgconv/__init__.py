@@ -7,7 +7,7 @@ from ckgconv.engine.callbacks import StopTraining
 from ckgconv.engine.ensemble import Ensemble, open_runs
 from ckgconv.engine.folds import train_folds
 from ckgconv.engine.opened import open_run
-from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.predict_molecules import predict_smiles
 from ckgconv.engine.predict_packed import predict_packed
 from ckgconv.engine.run import Run, train
 from ckgconv.explanation import Explanation, explain

@@ -1,7 +1,7 @@
 """The commands as a person types them, right and wrong.
 
 Covers `ckgconv.cli.bench`, `ckgconv.cli.evaluate`, `ckgconv.cli.predict`, `ckgconv.cli.watch`,
-`ckgconv.cli.table_options`, `ckgconv.cli.train_jobs`, `ckgconv.cli.train_report`, `ckgconv.engine.predict`,
+`ckgconv.cli.table_options`, `ckgconv.cli.train_jobs`, `ckgconv.cli.train_report`, `ckgconv.engine.predict_molecules`,
 `ckgconv.engine.bench` and `ckgconv.engine.tensorboard`.
 """
 

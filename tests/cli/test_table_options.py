@@ -7,7 +7,7 @@ import pytest
 from ckgconv import InputError, recipe
 from ckgconv.cli.table_options import SplitType, TableOptions, TaskType, table_recipe
 from ckgconv.cli.task_options import TaskOptions
-from ckgconv.engine.check import check_run
+from ckgconv.engine.recipe_checks import check_run
 
 
 @pytest.fixture

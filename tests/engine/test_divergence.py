@@ -9,7 +9,7 @@ from small_data import small_dataset
 
 from ckgconv import InputError, open_run, recipe, train
 from ckgconv.engine.resume import CheckpointBudget
-from ckgconv.engine.sound import all_finite
+from ckgconv.engine.saved_state import all_finite
 
 
 def small(**training):

@@ -1,6 +1,6 @@
 """Ensembles against their members, computed by hand.
 
-Covers `ckgconv.engine.predict_split` and `ckgconv.engine.together`.
+Covers `ckgconv.engine.predict_split` and `ckgconv.engine.compatible`.
 """
 
 from dataclasses import replace

@@ -10,8 +10,9 @@ from small_data import small_dataset
 
 from ckgconv import InputError, open_run, recipe, train_folds
 from ckgconv.data import load_packed, save_packed
-from ckgconv.engine.folds import FoldedRuns, spread_of
+from ckgconv.engine.folds import FoldedRuns
 from ckgconv.engine.record import Best
+from ckgconv.engine.repeated import mean_and_deviation
 
 
 def small(**training):
@@ -92,7 +93,7 @@ def test_an_undefined_value_makes_the_spread_undefined(template):
     assert math.isnan(found.tested.mean)
     assert math.isnan(found.tested.sd)
     assert found.validated.sd == 0
-    single = spread_of([0.5])
+    single = mean_and_deviation([0.5])
     assert single.mean == 0.5
     assert math.isnan(single.sd)
 

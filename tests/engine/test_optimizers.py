@@ -10,8 +10,8 @@ from torch import nn
 from ckgconv import InputError, recipe, train
 from ckgconv.backends.cuda.adamw.flat import FlatAdamW
 from ckgconv.engine.checkpoint import restore_training, training_tensors
-from ckgconv.engine.optim import can_be_captured, learning_rate, optimizer
-from ckgconv.engine.optimizers import OPTIMIZERS
+from ckgconv.engine.learning_rate import learning_rate
+from ckgconv.engine.optimizers import OPTIMIZERS, can_be_captured, optimizer_of
 from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import with_value
@@ -48,7 +48,7 @@ class StopAfter:
 def test_the_recipe_chooses_the_optimiser(name):
     model = nn.Linear(3, 2)
     training = replace(recipe("zinc").training, optimizer=name, momentum=0.7, weight_decay=0.01, learning_rate=0.02)
-    chosen = optimizer(model, training)
+    chosen = optimizer_of(model, training)
     kinds = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
     assert type(chosen) is kinds[name]
     (group,) = chosen.param_groups
@@ -63,7 +63,7 @@ def test_only_adamw_has_a_flat_form_on_a_gpu(monkeypatch):
     monkeypatch.setattr(FlatAdamW, "__init__", lambda self, parameters, rates, rate: made.append(rate))
     training = recipe("zinc").training
     for rate, name in enumerate(OPTIMIZERS, start=1):
-        optimizer(nn.Linear(3, 2), replace(training, optimizer=name, learning_rate=rate))
+        optimizer_of(nn.Linear(3, 2), replace(training, optimizer=name, learning_rate=rate))
     assert made == [1 + list(OPTIMIZERS).index("adamw")]
 
 
@@ -84,7 +84,7 @@ def test_an_interrupted_run_with_sgd_resumes_bit_for_bit(tmp_path, monkeypatch, 
 
 def test_checkpoints_hold_the_momentum_once_it_exists():
     model = nn.Linear(3, 2)
-    sgd = optimizer(model, replace(recipe("zinc").training, optimizer="sgd"))
+    sgd = optimizer_of(model, replace(recipe("zinc").training, optimizer="sgd"))
     assert set(training_tensors(model, sgd)) == {"model.weight", "model.bias"}
     model(torch.rand(4, 3)).square().sum().backward()
     sgd.step()
@@ -92,7 +92,7 @@ def test_checkpoints_hold_the_momentum_once_it_exists():
     tensors = training_tensors(model, sgd)
     assert set(tensors) == {"model.weight", "model.bias", "optimizer.momentum_buffer.weight"}
     other = nn.Linear(3, 2)
-    restored = optimizer(other, replace(recipe("zinc").training, optimizer="sgd"))
+    restored = optimizer_of(other, replace(recipe("zinc").training, optimizer="sgd"))
     restore_training(tensors, other, restored)
     assert torch.equal(restored.state[other.weight]["momentum_buffer"], sgd.state[model.weight]["momentum_buffer"])
 

@@ -19,7 +19,7 @@ from torch.optim.lr_scheduler import CosineAnnealingLR, MultiStepLR, OneCycleLR,
 from torch_geometric.nn import GINConv, global_add_pool
 
 from ckgconv import CKGCN, InputError, OwnMetric, StopTraining, open_run, predict_packed, recipe, train
-from ckgconv.engine.optim import learning_rate
+from ckgconv.engine.learning_rate import learning_rate
 from ckgconv.engine.recipe_file import named_or_saved
 from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.engine.watcher import Silence

@@ -5,7 +5,7 @@ import json
 import torch
 
 from ckgconv.engine.describe import Selection, describe
-from ckgconv.engine.initial import take_weights
+from ckgconv.engine.initial_weights import take_weights
 from ckgconv.engine.pretrain import Pretraining, pretrain
 from ckgconv.engine.watcher import Silence
 from ckgconv.nn.models import build_model

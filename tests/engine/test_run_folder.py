@@ -1,4 +1,7 @@
-"""Run folders as they must not be: in use, killed early, without a record, forged. Covers `ckgconv.engine.sound`."""
+"""Run folders as they must not be: in use, killed early, without a record, forged.
+
+Covers `ckgconv.engine.saved_state`.
+"""
 
 import json
 import math

@@ -11,8 +11,8 @@ from small_data import small_dataset
 from torch.nn import functional as F
 
 from ckgconv import InputError, recipe, train
-from ckgconv.engine.check import check_run
 from ckgconv.engine.epoch import loss_on
+from ckgconv.engine.recipe_checks import check_run
 from ckgconv.engine.record import Best, Epoch, Record
 from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.engine.selection import candidate, improves

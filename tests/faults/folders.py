@@ -28,7 +28,7 @@ from interruption import StopAfter
 
 from ckgconv import InputError, open_run, train
 from ckgconv.engine import checkpoint
-from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.predict_molecules import predict_smiles
 from ckgconv.engine.recipe_file import read_recipe
 
 VALUES: tuple[Any, ...] = (

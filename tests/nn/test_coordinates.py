@@ -5,7 +5,7 @@ import torch
 from graphs_for_tests import packed, random_edges
 from torch.nn import functional as F
 
-from ckgconv.nn.coordinates import RandomWalkEncoder, ResistanceEncoder, ShortestPathEncoder, rescaled
+from ckgconv.nn.coordinates import GaussianEncoder, NormalisedEncoder, TableEncoder, rescaled
 from ckgconv.pairs import global_support, hop_support
 from ckgconv.pe import UNREACHABLE, rd, rrwp, spd
 
@@ -18,13 +18,13 @@ def test_random_walks_are_rescaled_by_the_support_and_normalised():
     pairs = hop_support(GRAPHS, rrwp(GRAPHS, 3), 1)
     size = torch.bincount(pairs.receiver, minlength=10)[pairs.receiver]
     torch.testing.assert_close(rescaled(pairs), pairs.coordinates * size[:, None])
-    encoder = RandomWalkEncoder(4, initial_scale=0.1, inject_degree=False)
+    encoder = NormalisedEncoder(4, initial_scale=0.1, inject_degree=False)
     expected = 0.1 * F.batch_norm(rescaled(pairs), None, None, training=True)
     torch.testing.assert_close(encoder(pairs, GRAPHS.degree(torch.float64)), expected)
 
 
 def test_each_distance_has_a_vector_and_so_has_unreachable():
-    encoder = ShortestPathEncoder(4, 3)
+    encoder = TableEncoder(4, 3)
     pairs = global_support(GRAPHS, spd(GRAPHS, 4))
     encoded = encoder(pairs, torch.zeros(10))
     for distance in range(5):
@@ -36,7 +36,7 @@ def test_each_distance_has_a_vector_and_so_has_unreachable():
 
 
 def test_resistances_have_a_gaussian_basis_and_infinity_a_vector():
-    encoder = ResistanceEncoder(3)
+    encoder = GaussianEncoder(3)
     with torch.no_grad():
         encoder.unreachable.copy_(torch.tensor([7.0, 8.0, 9.0]))
     pairs = global_support(GRAPHS, rd(GRAPHS))

@@ -170,7 +170,7 @@ def test_attention_that_reads_no_content_is_a_constrained_kernel():
     summed = super(type(block.convolution), block.convolution).summed(
         x, constrained.constrain(bias, batch.pairs), batch.pairs
     )
-    expected = block.convolution.read_out(summed, batch.degree)
+    expected = block.convolution.projected(summed, batch.degree)
     found = block.convolution(x, KernelValues(bias, None), batch.pairs, batch.degree)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-13)
 

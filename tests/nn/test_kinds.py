@@ -11,7 +11,7 @@ from ckgconv import CKGConv
 from ckgconv.backends import accelerate
 from ckgconv.nn import layer_kernel
 from ckgconv.nn.kinds import kinds_of_pairs
-from ckgconv.nn.layer_graph import GivenInput
+from ckgconv.nn.layer_input import GivenInput
 
 pytestmark = pytest.mark.usefixtures("double")
 
@@ -41,7 +41,7 @@ def test_equal_pairs_once_are_all_pairs(pe, support, training, norm, monkeypatch
     layer = CKGConv(6, 8, pe=pe, steps=4, support=support, edge_dim=4, kernel_norm=norm)
     other = copy.deepcopy(layer)
     batch, kinds = kinds_in(layer)
-    assert len(kinds.rows.some) <= 0.6 * len(batch.pairs.coordinates)
+    assert len(kinds.rows.representative) <= 0.6 * len(batch.pairs.coordinates)
     once = run(layer, training)
     monkeypatch.setattr(layer_kernel, "kinds_of_pairs", lambda batch, reads: None)
     for mine, theirs in zip(once, run(other, training), strict=True):

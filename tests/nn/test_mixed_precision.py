@@ -1,6 +1,6 @@
 """The layer in 16 bits, under autocast and by its parameters, beside its float32 self and PyG's GATv2Conv.
 
-Covers the precisions of `ckgconv.nn.layer_graph`.
+Covers the precisions of `ckgconv.nn.layer_input`.
 """
 
 import copy

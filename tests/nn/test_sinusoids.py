@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckgconv import InputError
-from ckgconv.nn.coordinates import PairRWSEEncoder, RandomWalkEncoder, rescaled
+from ckgconv.nn.coordinates import NormalisedEncoder, RawEncoder, rescaled
 from ckgconv.nn.models import build_model
 from ckgconv.nn.sinusoids import sinusoids
 from ckgconv.recipe import GRITRecipe
@@ -40,7 +40,7 @@ def test_every_term(rows, channels, frequencies, seed):
 def test_they_are_of_the_probabilities_themselves(support):
     model = build_model(replace(small_recipe("zinc", support, "rrwp"), coordinate_features=2)).double()
     encoder = model.pair_stem.encoder
-    assert isinstance(encoder, RandomWalkEncoder)
+    assert isinstance(encoder, NormalisedEncoder)
     batch = model.prepare(molecules(5, 7))
     channels = model.encoding.channels
     found = encoder.scaled(batch.pairs, batch.degree)
@@ -51,7 +51,7 @@ def test_they_are_of_the_probabilities_themselves(support):
 
 
 def test_raw_coordinates_have_them_too():
-    encoder = PairRWSEEncoder(6, frequencies=3)
+    encoder = RawEncoder(6, frequencies=3)
     model = build_model(replace(small_recipe("zinc", "global", "pair_rwse"), coordinate_features=3)).double()
     batch = model.prepare(molecules(5, 7))
     found = model.pair_stem.encoder(batch.pairs, batch.degree)

@@ -1,4 +1,4 @@
-"""Steps that do not fit are refused before they start; covers `ckgconv.engine.step_memory` too."""
+"""Steps that do not fit are refused before they start; covers `ckgconv.engine.training_memory` too."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from ckgconv.backends import accelerate
 from ckgconv.data import zinc
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
-from ckgconv.engine.step_memory import least_rows
+from ckgconv.engine.training_memory import least_rows
 from ckgconv.graphs import pack
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.step_memory import least_row_size, row_size

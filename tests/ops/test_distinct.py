@@ -14,12 +14,12 @@ def test_finds_what_sorting_finds(dtype, rows, channels, kinds):
     x = torch.randn(kinds, channels, dtype=dtype)[torch.randint(kinds, (rows,))]
     found = hashed.distinct_rows(x)
     expected, kind = naive.distinct_rows(x)
-    assert found.some.shape == expected.shape[:1]
-    assert torch.equal(x[found.some][found.kind], x)
+    assert found.representative.shape == expected.shape[:1]
+    assert torch.equal(x[found.representative][found.kind], x)
     assert torch.equal(found.copies, torch.bincount(found.kind))
     assert torch.equal(found.kind[found.order], torch.arange(len(expected)).repeat_interleave(found.copies))
     values = torch.randn(len(expected), 3)
-    in_their_order = values[kind[found.some]]
+    in_their_order = values[kind[found.representative]]
     assert torch.equal(naive.spread_rows(values, kind), spread_rows(in_their_order, found))
 
 
@@ -28,16 +28,16 @@ def test_columns_of_several_tensors():
     other[0, 0] = torch.inf
     found = distinct_rows(one, other)
     expected = torch.unique(torch.cat([one.unsqueeze(1).float(), other], 1), dim=0)
-    assert len(found.some) == len(expected)
-    assert torch.equal(one[found.some][found.kind], one)
-    assert torch.equal(other[found.some][found.kind], other)
+    assert len(found.representative) == len(expected)
+    assert torch.equal(one[found.representative][found.kind], one)
+    assert torch.equal(other[found.representative][found.kind], other)
 
 
 def test_simple_fractions_have_different_numbers():
     """Their bits differ at the front only: one product per word mapped many of them to the same number."""
     x = 1 / torch.randint(1, 30, (30_000, 12)).float()
     x = torch.cat([x, x])
-    assert len(hashed.distinct_rows(x).some) == len(torch.unique(x, dim=0))
+    assert len(hashed.distinct_rows(x).representative) == len(torch.unique(x, dim=0))
 
 
 def test_none_where_it_does_not_pay():
@@ -81,7 +81,10 @@ def test_convolution_of_kinds_is_that_of_all_pairs(chunk, monkeypatch):
     receiver = torch.arange(6).repeat_interleave(size)
     support = Support(receiver, torch.randint(6, (13,)), size.double(), torch.cat([size.new_zeros(1), size.cumsum(0)]))
     rows = distinct_rows(torch.randint(4, (13,)))
-    values = [torch.randn(6, 2).double().requires_grad_(), torch.randn(len(rows.some), 2).double().requires_grad_()]
+    values = [
+        torch.randn(6, 2).double().requires_grad_(),
+        torch.randn(len(rows.representative), 2).double().requires_grad_(),
+    ]
 
     def expected(x, psi):
         return scaled_convolution(x, psi[rows.kind], *support[:3])

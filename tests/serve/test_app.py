@@ -6,7 +6,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.predict_molecules import predict_smiles
 from ckgconv.serve.pool import Busy
 from ckgconv.serve.static import FILES
 from ckgconv.serve.worker import TooSlow

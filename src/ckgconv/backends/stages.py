@@ -23,9 +23,9 @@ Running = Sequence[tuple[Tensor, Tensor]]  # running mean and variance of each s
 
 def stages_of(kernel: Kernel) -> tuple[list[Stage], Running]:
     """Parameters and running statistics [L, K] of all layers, stage by stage."""
-    parts = kernel.parts()
-    stages = [Stage(norm.scale, norm.shift, linear.weight, linear.bias) for norm, linear in parts]
-    return stages, [norm.running for norm, _ in parts]
+    modules = kernel.stages()
+    stages = [Stage(norm.scale, norm.shift, linear.weight, linear.bias) for norm, linear in modules]
+    return stages, [norm.running for norm, _ in modules]
 
 
 def by_layer(stages: Sequence[Stage]) -> Iterator[list[Stage]]:

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pydantic import with_config
 
 from ckgconv.checks import InputError, cut, require, shown
-from ckgconv.engine.check import check_run
+from ckgconv.engine.recipe_checks import check_run
 from ckgconv.files import digest, parse_json, read_text
 from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe

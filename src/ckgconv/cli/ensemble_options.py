@@ -14,7 +14,7 @@ from ckgconv.cli.curve import draw_curve
 from ckgconv.cli.terminal import plain
 from ckgconv.cli.train_report import summary
 from ckgconv.engine.ensemble import Ensemble
-from ckgconv.engine.folds import spread_of
+from ckgconv.engine.repeated import mean_and_deviation
 from ckgconv.engine.run import Run
 from ckgconv.engine.setup import process_count
 from ckgconv.engine.side_by_side import Told
@@ -89,5 +89,7 @@ def report_ensemble(folder: Path, runs: list[Run], as_json: bool) -> None:
         return
     console = terminal.console(soft_wrap=True)
     console.print(f"{found.split} {found.metric} {found.value:.4f} by the mean of {len(runs)} members")
-    console.print(f"members alone {spread_of(found.members)}; s.d. between their predictions {found.spread:.4f}")
+    console.print(
+        f"members alone {mean_and_deviation(found.members)}; s.d. between their predictions {found.spread:.4f}"
+    )
     console.print(f"ensemble: {folder}")

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from ckgconv.cli import processes, terminal
+from ckgconv.engine.compatible import name_of
 from ckgconv.engine.ensemble import Evaluated, open_runs
-from ckgconv.engine.folds import spread_of
 from ckgconv.engine.members import is_ensemble
 from ckgconv.engine.opened import open_run
+from ckgconv.engine.repeated import mean_and_deviation
 from ckgconv.engine.run import Run
-from ckgconv.engine.together import name_of
 from ckgconv.engine.trained import TRAINED, run_folder
 from ckgconv.files import valid_json
 from ckgconv.uncertainty.intervals import check_level
@@ -100,7 +100,9 @@ def _show(found: Evaluated, folders: list[Path], judged: Judged | None, as_json:
     )
     for folder, value in zip(folders, found.members, strict=True):
         console.print(f"  {value:.4f} {folder}")
-    console.print(f"members alone {spread_of(found.members)}; s.d. between their predictions {found.spread:.4f}")
+    console.print(
+        f"members alone {mean_and_deviation(found.members)}; s.d. between their predictions {found.spread:.4f}"
+    )
     console.print(_costs(found))
     _show_judged(judged)
 

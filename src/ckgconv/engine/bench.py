@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ckgconv.backends.cuda.schedule import InOrder
+from ckgconv.backends.cuda.streams import Streams
 from ckgconv.checks import require
 from ckgconv.engine.batches import training_batches
 from ckgconv.engine.epoch import shared_source, train_epoch, training_replay
@@ -92,7 +92,7 @@ def _captured_times(learner: Learner, steps: int) -> dict[str, float]:
     }
 
 
-def _assemble_only(sample: Sample, keep: Keep, schedule: InOrder) -> None:
+def _assemble_only(sample: Sample, keep: Keep, streams: Streams) -> None:
     """A step without work of its own: its time is that of assembling the next batch."""
     keep(sample.target.float().sum())
 

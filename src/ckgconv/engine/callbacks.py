@@ -1,12 +1,12 @@
-"""Callbacks of your own: called after every step or epoch of a run, which each of them can stop.
+"""Callbacks of the user, called after every step or epoch of a run; each of them can stop it.
 
     class Callback:
         def on_step(self, run, graphs, loss): ...     # graphs of the step and their loss; steps are then never captured
         def on_epoch(self, run, epoch): ...           # an `Epoch`, after its validation
 
-A class has one of these or both. Training stops where one returns True or raises `StopTraining`: an epoch in progress
-is validated and recorded as it is, and the run ends as usual with the test of its best epoch. Of several processes, one
-that stops stops all.
+A class has one of these or both. Training stops when one returns True or raises `StopTraining`: an unfinished epoch is
+still validated and recorded, and the run ends as usual with the test of its best epoch. With several processes, one
+that stops ends all.
 """
 
 from collections.abc import Sequence

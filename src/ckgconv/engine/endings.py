@@ -1,9 +1,9 @@
-"""What a run ends with besides its best epoch: the last weights, and the mean of the weights of the last epochs.
+"""The weights of a run besides those of its best epoch: the last ones, and the mean over the last epochs.
 
     m = 1/n Σ_e θ_e        over the last n = ⌊E/4⌋ of E epochs
 
-θ_e are weights and running statistics as they are validated after epoch e. Neither chooses anything nor changes how a
-run is trained: their metrics are reported next to those of the best epoch, since a noisy minimum picks that one.
+θ_e are the weights and running statistics that are validated after epoch e. Neither ending chooses an epoch or changes
+the training. Their metrics are reported next to those of the best epoch, which a noisy minimum has picked.
 """
 
 import math
@@ -40,7 +40,7 @@ class EpochMean:
 
     @torch.no_grad()
     def add(self, epoch: int, weights: Mapping[str, Tensor]) -> None:
-        """After an epoch; what is no fraction, such as a counter, is taken as it is."""
+        """After an epoch; of whole numbers, such as counters, the last values are kept."""
         if epoch < self.first:
             return
         self.count += 1
@@ -55,7 +55,7 @@ class EpochMean:
             self.values[name].copy_(weights[name])
 
     def load(self, values: Weights, epochs: int) -> None:
-        """What a checkpoint after so many epochs holds; one of an earlier version lacks the mean, which is lost."""
+        """Take the mean of a checkpoint after so many epochs; checkpoints of earlier versions have none."""
         self.values = values
         self.count = max(0, epochs - int(self.first))
         if self.count and not values:
@@ -63,7 +63,7 @@ class EpochMean:
 
 
 def keep_endings(run: "Run") -> None:
-    """When the last epoch is trained, keep the weights that the run ends with, and validate them."""
+    """After the last epoch, keep the weights that the run ends with, and validate them."""
     if not run.record.ended:
         return
     with run.learner.averaged():
@@ -73,7 +73,7 @@ def keep_endings(run: "Run") -> None:
 
 
 def validate_endings(run: "Run") -> None:
-    """Record validation metrics of what the run ends with, as far as they are not."""
+    """Record those validation metrics of the endings that are not recorded yet."""
     record, epochs = run.record, run.recipe.training.epochs
     if record.last is None and "last" in run.endings:
         record.last = _with_metrics(run, "last", Ending(1, record.epochs[-1].val), "val")
@@ -83,7 +83,7 @@ def validate_endings(run: "Run") -> None:
 
 
 def judge_endings(run: "Run") -> None:
-    """Record test metrics of what the run ends with; the model has its best weights again afterwards."""
+    """Record test metrics of the endings; afterwards the model has its best weights again."""
     validate_endings(run)
     for name in run.endings:
         ending: Ending = getattr(run.record, name)

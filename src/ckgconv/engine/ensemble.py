@@ -20,17 +20,17 @@ from torch import Tensor
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
 from ckgconv.data.packed_molecules import with_values
+from ckgconv.engine.compatible import Cost, check_together, name_of, total_cost
 from ckgconv.engine.data_identity import DataIdentity
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import FindData, open_with
 from ckgconv.engine.parts import Parts
-from ckgconv.engine.predict import predict_molecules, read_for
+from ckgconv.engine.predict_molecules import predict_molecules, read_for
 from ckgconv.engine.predict_packed import predict_packed
 from ckgconv.engine.predict_split import predict_split
 from ckgconv.engine.record import Record
 from ckgconv.engine.run import Run
 from ckgconv.engine.run_data import GivenData, opened_data
-from ckgconv.engine.together import Cost, check_together, name_of, total_cost
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.tasks.metrics import Score
 from ckgconv.tasks.task import Task, classes_of

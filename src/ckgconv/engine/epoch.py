@@ -217,6 +217,6 @@ def _replay(learner: Learner, name: str, split: str, table: Tensor, work: Work) 
 
 def shared_source(learner: Learner) -> Source:
     """The one source of all captured steps of a learner."""
-    source: Source = learner.replays.get("source") or source_of(learner)
-    learner.replays["source"] = source
+    learner.source = learner.source or source_of(learner)
+    source: Source = learner.source
     return source

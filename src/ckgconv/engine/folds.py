@@ -16,37 +16,13 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ckgconv.checks import check_whole, require
-from ckgconv.engine.parts import GivenParts
+from ckgconv.engine.repeated import MeanAndDeviation, TrainOptions, mean_and_deviation
 from ckgconv.engine.run import Run, train
-from ckgconv.engine.run_data import GivenData
 from ckgconv.engine.run_folder import has_run
-from ckgconv.engine.watcher import Watcher
 from ckgconv.files import valid_json, write_text
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe as recipe_of
 from ckgconv.tasks.metrics import better
-
-
-class TrainOptions(GivenParts, total=False):
-    """Arguments of `train` that every fold shares."""
-
-    seed: int
-    data: GivenData
-    resume: bool
-    device: str
-    precision: str
-    watcher: Watcher | None
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Mean and sample standard deviation over folds, or members; NaN where a value is."""
-
-    mean: float
-    sd: float
-
-    def __str__(self) -> str:
-        return f"{self.mean:.4f} ± {self.sd:.4f}"
 
 
 @dataclass(frozen=True)
@@ -60,14 +36,14 @@ class FoldedRuns:
         return self.runs[0].record.metric
 
     @property
-    def tested(self) -> Spread:
+    def tested(self) -> MeanAndDeviation:
         """Test metric of the best validation epoch of each fold."""
-        return spread_of([_best(run).test for run in self.runs])
+        return mean_and_deviation([_best(run).test for run in self.runs])
 
     @property
-    def validated(self) -> Spread:
+    def validated(self) -> MeanAndDeviation:
         """Validation metric of the best validation epoch of each fold."""
-        return spread_of([_best(run).val for run in self.runs])
+        return mean_and_deviation([_best(run).val for run in self.runs])
 
     @property
     def common_epoch(self) -> int:
@@ -80,9 +56,9 @@ class FoldedRuns:
         return best
 
     @property
-    def at_common_epoch(self) -> Spread:
+    def at_common_epoch(self) -> MeanAndDeviation:
         """Validation metric of every fold at the common epoch."""
-        return spread_of([_curve(run)[self.common_epoch] for run in self.runs])
+        return mean_and_deviation([_curve(run)[self.common_epoch] for run in self.runs])
 
     def to_json(self) -> dict[str, Any]:
         """What folds.json contains."""
@@ -147,10 +123,3 @@ def _best(run: Run) -> Any:
 
 def _curve(run: Run) -> list[float]:
     return [epoch.val for epoch in run.record.epochs]
-
-
-def spread_of(values: Sequence[float | None]) -> Spread:
-    """Of one or more values; None is NaN, as is the deviation of a single one."""
-    known = [float("nan") if value is None else value for value in values]
-    defined = len(known) > 1 and all(value == value for value in known)
-    return Spread(statistics.fmean(known), statistics.stdev(known) if defined else float("nan"))

@@ -1,6 +1,6 @@
-"""Metrics that a recipe asks for besides the one that chooses the epoch: of the network of the best epoch.
+"""Further metrics of a recipe, computed for the network of the best epoch.
 
-They choose nothing. One that the targets of a split do not define is NaN.
+Only the main metric chooses that epoch. A metric that the targets of a split leave undefined is NaN.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a step reads and changes: model, optimiser, data and scale of the targets, on one device."""
+"""The learner: what a step reads and changes, on one device: model, optimiser, data and scale of the targets."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -11,13 +11,13 @@ from lightning.fabric import Fabric
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
+from ckgconv.backends.cuda.streams import IN_ORDER, StreamedModel, Streams
 from ckgconv.backends.cuda.supports import MOST_NODES
 from ckgconv.data import PackedDataset
-from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.norm_statistics import BatchStatistics
-from ckgconv.engine.optim import can_be_captured
+from ckgconv.engine.optimizers import can_be_captured
 from ckgconv.engine.schedule import Schedule
+from ckgconv.engine.weight_average import WeightAverage
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, pack
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.ops import dispatch
@@ -55,7 +55,8 @@ class Learner:
     statistics: BatchStatistics | None = None  # of batches, where the recipe asks for their median
     tell: Callable[[str], None] = _nothing  # receives a sentence about what takes a while, such as compiling
     watched: bool = False  # whether something must be called after every step
-    replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name, and the source of their batches
+    replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name
+    source: Any = None  # of the batches of captured steps, once there is one
     kept: dict[str, Any] = field(default_factory=dict)  # what depends on the data alone, such as prepared batches
 
     @property
@@ -67,13 +68,13 @@ class Learner:
         every edge, memory for all pairs where they must be stored, no features of graphs, and no callback that is
         called after every step.
         """
-        parameter = next(self.model.parameters())
-        captures = self.model.static and self.fabric.world_size == 1 and dispatch.uses_triton(parameter)
-        captures = captures and can_be_captured(self.optimizer) and self.recipe.sampling.kind == "none"
-        captures = captures and not self.model.recipe.graph_features
-        captures = captures and self.recipe.draws == 1
-        captures = captures and self.task.loss.static and not self.watched and self.largest_graph <= MOST_NODES
-        return captures and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
+        machine = self.fabric.world_size == 1 and dispatch.uses_triton(next(self.model.parameters()))
+        model = self.model.static and not self.model.recipe.graph_features
+        training = can_be_captured(self.optimizer) and self.task.loss.static and not self.watched
+        training = training and self.recipe.sampling.kind == "none" and self.recipe.draws == 1
+        if not (machine and model and training):
+            return False
+        return self.largest_graph <= MOST_NODES and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
 
     @property
     def walks_in_steps(self) -> bool:
@@ -136,23 +137,23 @@ class Learner:
         batch = source.batch(graphs.to(source.node_ptr.device)).to(self.fabric.device)
         return batch.apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
 
-    def forward(self, batch: GraphBatch | LayeredBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+    def forward(self, batch: GraphBatch | LayeredBatch, streams: Streams = IN_ORDER) -> Tensor:
         """Predictions in training; through Fabric only with several processes, since Fabric rounds the outputs."""
         several = self.fabric.world_size > 1
         with self.fabric.autocast():
-            prediction: Tensor = self.wrapped(Handed(batch)) if several else self._run(batch, schedule)
+            prediction: Tensor = self.wrapped(Handed(batch)) if several else self._run(batch, streams)
         return prediction
 
     def objective(
         self,
         batch: GraphBatch | LayeredBatch,
         target: Tensor,
-        schedule: InOrder = IN_ORDER,
+        streams: Streams = IN_ORDER,
         weight: Tensor | None = None,
     ) -> Tensor:
         """What a step minimises: this process's share of the loss, of all draws, and of their consistency."""
         recipe = self.recipe
-        draws = [self.forward(batch, schedule) for _ in range(recipe.draws)]
+        draws = [self.forward(batch, streams) for _ in range(recipe.draws)]
         loss = self.loss(draws[0], target, weight)
         if recipe.draws > 1:
             loss = torch.stack([loss, *(self.loss(draw, target, weight) for draw in draws[1:])]).mean()
@@ -178,25 +179,25 @@ class Learner:
         """A context in which the model has the averaged weights; where there is no average, its own."""
         return nullcontext() if self.average is None else self.average.in_place()
 
-    def predicted(self, batch: Data | GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+    def predicted(self, batch: Data | GraphBatch, streams: Streams = IN_ORDER) -> Tensor:
         """Predictions [M, T] in the units of the data; the model must be in evaluation mode.
 
         In float32 at least, whatever precision training uses: rounding ψ to bfloat16 moved the test MAE of the full
         ZINC run from 0.0590 to 0.0598.
         """
         with torch.no_grad(), exact_products():
-            return self.in_units(self._run(batch, schedule))
+            return self.in_units(self._run(batch, streams))
 
     def in_units(self, prediction: Tensor) -> Tensor:
         """What the network returns [M, T], in the units of the data."""
         prediction = prediction.to(loss_dtype(prediction))
         return self.scale.restore(prediction) if self.recipe.scale_targets else prediction
 
-    def _run(self, batch: Data | GraphBatch | LayeredBatch, schedule: InOrder) -> Tensor:
-        if isinstance(self.model, ScheduledModel):
-            return self.model(batch, schedule)
-        # A model without a schedule does not say when the device is idle: the next batch may be assembled at once.
-        schedule.start_prefetch()
+    def _run(self, batch: Data | GraphBatch | LayeredBatch, streams: Streams) -> Tensor:
+        if isinstance(self.model, StreamedModel):
+            return self.model(batch, streams)
+        # A model without streams does not say when the device is idle: the next batch may be assembled at once.
+        streams.start_prefetch()
         return self.model(batch)
 
 

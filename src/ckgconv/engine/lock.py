@@ -68,7 +68,7 @@ def locked(folder: Path, name: str = OF_CAMPAIGN) -> Iterator[Lock]:
 
 @contextmanager
 def locked_run(folder: Path) -> Iterator[None]:
-    """Lock the folder of a run, which is created for it; afterwards the file is gone, and so is an empty folder."""
+    """Create and lock the folder of a run; afterwards the lock file is deleted, and the folder if it is empty."""
     with locked(folder, OF_RUN):
         try:
             yield

@@ -14,8 +14,8 @@ from ckgconv.engine.record import Record
 from ckgconv.engine.resume import saved_endings, saved_scale
 from ckgconv.engine.run import Run, make_learner
 from ckgconv.engine.run_data import GivenData, no_data, opened_data
+from ckgconv.engine.saved_state import State, check_tensors, most_bytes
 from ckgconv.engine.setup import make_fabric
-from ckgconv.engine.sound import State, check_tensors, most_bytes
 from ckgconv.engine.trained import TRAINED, run_folder
 from ckgconv.recipe import Recipe
 

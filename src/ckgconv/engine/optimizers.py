@@ -1,16 +1,21 @@
-"""Optimisers by name; learning rate, schedule and clipping are those of the recipe, whatever the optimiser.
+"""Optimisers by name, and the one of a recipe; all parameters are updated alike.
 
 adamw   θ ← θ - η (m̂/(√v̂ + ε) + λθ)               decoupled weight decay λ
 adam    θ ← θ - η m̂/(√v̂ + ε)                      λθ is part of the gradient, as a penalty λ|θ|²/2 would be
 sgd     v ← μv + g + λθ,  θ ← θ - ηv               momentum μ = training.momentum; λ is part of the gradient
+
+Whatever the optimiser, the learning rate η of each epoch (`learning_rate`) and the clipping (`step`) are the recipe's.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch import nn
 from torch.nn import Parameter
 
+from ckgconv.backends.cuda.adamw.naive import Rates
+from ckgconv.ops import dispatch
 from ckgconv.recipe import TrainingRecipe
 from ckgconv.registry import Registry
 
@@ -44,3 +49,23 @@ OURS: dict[str, MakeOptimizer] = {
     "sgd": sgd,
 }
 OPTIMIZERS: Registry[MakeOptimizer] = Registry("optimiser", "ckgconv.optimizers", OURS)
+
+
+def optimizer_of(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer:
+    """The recipe's optimiser of all parameters that are trained, biases and norms included."""
+    parameters = [each for each in model.parameters() if each.requires_grad]
+    make = OPTIMIZERS[recipe.optimizer]
+    if make is adamw and dispatch.uses_triton(parameters[0]):
+        from ckgconv.backends.cuda.adamw.flat import FlatAdamW
+
+        rates = Rates(recipe.clip_norm, recipe.weight_decay, ema_decay=recipe.ema_decay)
+        return FlatAdamW(parameters, rates, recipe.learning_rate)
+    return make(parameters, recipe)
+
+
+def can_be_captured(optimizer: Any) -> bool:
+    """Whether a CUDA graph can contain the update.
+
+    Other optimisers keep their learning rate on the host, where a captured step would not see it change.
+    """
+    return hasattr(getattr(optimizer, "optimizer", optimizer), "clipped_step")

@@ -1,7 +1,7 @@
 """Any torch module as the model of a run: PyG `Data` with a `batch` vector → predictions.
 
-The module stays as it is. The wrapper tells the engine what it asks of every model: dtype, outputs, whether there is a
-prediction per node. Nothing is prepared and nothing padded, so such a model runs eagerly.
+The module is not changed. The wrapper answers what the engine asks every model: dtype, number of outputs, whether it
+predicts per node. Nothing is prepared and nothing padded, so such a model runs eagerly.
 
 Legend: G graphs, N nodes, T outputs.
 """

@@ -10,7 +10,7 @@ from ckgconv.checks import check_instance
 from ckgconv.data import PackedDataset
 from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.layerwise import node_states, predictions
-from ckgconv.engine.predict import embed
+from ckgconv.engine.predict_molecules import embed
 from ckgconv.engine.run import Run
 from ckgconv.engine.sampling import graph_of, sampled
 from ckgconv.engine.window import fits

@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 
 from ckgconv.backends.cuda.assembly import Capacity
 from ckgconv.backends.cuda.compilation import ahead
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, Schedule
+from ckgconv.backends.cuda.streams import IN_ORDER, SideStreams, Streams
 from ckgconv.backends.cuda.supports import sums_in_fixed_order
 from ckgconv.checks import InputError, require
 from ckgconv.engine.learner import Learner
@@ -36,7 +36,7 @@ SHORT_PAIRS = 2**17  # steps of at most this many pairs share a CUDA graph
 # A later epoch whose largest batch is a little larger should not require another capture.
 SLACK = 1.05
 
-Work = Callable[[Sample, Keep, InOrder], None]
+Work = Callable[[Sample, Keep, Streams], None]
 
 
 class Replay:
@@ -101,13 +101,13 @@ class Replay:
                 step += 1
         return self.values.clone()
 
-    def _sample(self, schedule: InOrder = IN_ORDER) -> Sample:
+    def _sample(self, streams: Streams = IN_ORDER) -> Sample:
         numbers = self.table.index_select(0, self.upcoming).squeeze(0)
         data = self.source.learner.data
         if self.window is not None:
             data = self.window.store
             numbers = torch.where(numbers >= 0, torch.arange(numbers.shape[0], device=numbers.device), -1)
-        return self.source.sample(data, numbers, self.capacity, self.split, schedule)
+        return self.source.sample(data, numbers, self.capacity, self.split, streams)
 
     def _fill_window(self, batches: Tensor, step: int) -> None:
         """Fill the window, where the data set needs one, with the batch of a step."""
@@ -123,23 +123,23 @@ class Replay:
         def assemble() -> None:
             self.assembly.wait_event(step_start)
             with torch.cuda.stream(self.assembly), without_autocast(self.table):
-                self._assemble(1 - slot, schedule)
+                self._assemble(1 - slot, streams)
 
-        schedule = Schedule(self.sides, assemble)
-        self.work(self.slots[slot], partial(self._keep, schedule), schedule)
-        schedule.finish()
+        streams = SideStreams(self.sides, assemble)
+        self.work(self.slots[slot], partial(self._keep, streams), streams)
+        streams.finish()
         main.wait_stream(self.assembly)
 
-    def _assemble(self, slot: int, schedule: InOrder = IN_ORDER) -> None:
+    def _assemble(self, slot: int, streams: Streams = IN_ORDER) -> None:
         """Fill a slot with the upcoming batch."""
-        _copy(self.slots[slot], self._sample(schedule))
+        _copy(self.slots[slot], self._sample(streams))
         self.upcoming.add_(1)
 
-    def _keep(self, schedule: InOrder, value: Tensor) -> None:
+    def _keep(self, streams: Streams, value: Tensor) -> None:
         """Store the value of the current step, on a side stream."""
         if not self.values.numel():
             self.values = value.new_zeros(self.table.shape[0] - 1, *value.shape)
-        with schedule.side_stream(value):
+        with streams.side_stream(value):
             self.values.index_copy_(0, self.counter, value.unsqueeze(0))
             self.counter.add_(1)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ckgconv.checks import check_whole, require
-from ckgconv.engine.folds import Spread, TrainOptions, spread_of
+from ckgconv.engine.repeated import MeanAndDeviation, TrainOptions, mean_and_deviation
 from ckgconv.engine.run import Run, train
 from ckgconv.engine.run_folder import has_run
 from ckgconv.files import valid_json, write_text
@@ -33,20 +33,20 @@ class Replicates:
         return self.runs[0].record.metric
 
     @property
-    def tested(self) -> Spread:
+    def tested(self) -> MeanAndDeviation:
         """Test metric of the best validation epoch of each."""
-        return spread_of([run.record.test for run in self.runs])
+        return mean_and_deviation([run.record.test for run in self.runs])
 
     @property
-    def validated(self) -> Spread:
+    def validated(self) -> MeanAndDeviation:
         """Validation metric of that epoch."""
-        return spread_of([None if run.record.best is None else run.record.best.val for run in self.runs])
+        return mean_and_deviation([None if run.record.best is None else run.record.best.val for run in self.runs])
 
     @property
-    def others(self) -> dict[str, Spread]:
+    def others(self) -> dict[str, MeanAndDeviation]:
         """Further metrics of the test split, by name."""
         tests = [(run.record.metrics or {}).get("test", {}) for run in self.runs]
-        return {name: spread_of([each.get(name) for each in tests]) for name in tests[0]}
+        return {name: mean_and_deviation([each.get(name) for each in tests]) for name in tests[0]}
 
     def to_json(self) -> dict[str, Any]:
         """What replicates.json contains."""

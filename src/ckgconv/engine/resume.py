@@ -16,7 +16,7 @@ from ckgconv.engine import checkpoint
 from ckgconv.engine.endings import Weights
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.record import write_record
-from ckgconv.engine.sound import State, check_moments, check_tensors, most_bytes
+from ckgconv.engine.saved_state import State, check_moments, check_tensors, most_bytes
 from ckgconv.engine.watcher import Watcher
 from ckgconv.tasks.scaling import TargetScale
 
@@ -102,7 +102,7 @@ def restore(run: "Run", watcher: Watcher) -> int:
 
 
 def saved_endings(run: "Run") -> dict[str, Weights]:
-    """The weights that an ended run ends with, as its last checkpoint has them; nothing where that is gone."""
+    """The endings of an ended run, from its last checkpoint; empty where that has been deleted."""
     assert run.folder is not None
 
     def use(tensors: dict[str, Tensor], values: dict[str, Any]) -> dict[str, Weights]:

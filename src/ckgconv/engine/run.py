@@ -21,31 +21,31 @@ from ckgconv.backends import accelerate
 from ckgconv.checks import InputError, check_instance, check_path, require, shown
 from ckgconv.data import PackedDataset
 from ckgconv.data.row_report import RowReport
-from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.callbacks import Callbacks, watch_steps
-from ckgconv.engine.check import check_run
 from ckgconv.engine.endings import EpochMean, Weights, judge_endings, keep_endings
 from ckgconv.engine.epoch import evaluate, first_sample, loss_on, train_epoch
 from ckgconv.engine.further_metrics import add_metrics
-from ckgconv.engine.initial import begin
+from ckgconv.engine.initial_weights import prepare_weights
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.lock import locked_run
 from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
 from ckgconv.engine.norm_statistics import BatchStatistics
-from ckgconv.engine.optim import optimizer
+from ckgconv.engine.optimizers import optimizer_of
 from ckgconv.engine.own_model import OwnModel
 from ckgconv.engine.parts import GivenParts, Parts, parts_of
+from ckgconv.engine.recipe_checks import check_run
 from ckgconv.engine.record import Epoch, Record, new_record, write_record
 from ckgconv.engine.resume import CheckpointBudget, restore, save_best, save_checkpoint
 from ckgconv.engine.run_data import GivenData, check_data, check_metric, training_data, weights_of
 from ckgconv.engine.run_folder import check_folder, saved_record
+from ckgconv.engine.saved_state import all_finite
 from ckgconv.engine.schedule import make_schedule
 from ckgconv.engine.selection import candidate, improves, reads_loss
 from ckgconv.engine.setup import make_fabric, process_rank, seed_epoch
-from ckgconv.engine.sound import all_finite
-from ckgconv.engine.step_memory import check_training_memory
 from ckgconv.engine.tensorboard import TensorBoard
+from ckgconv.engine.training_memory import check_training_memory
 from ckgconv.engine.watcher import Silence, Watcher
+from ckgconv.engine.weight_average import WeightAverage
 from ckgconv.engine.window import fits
 from ckgconv.files import write_text
 from ckgconv.nn.graph_model import GraphModel
@@ -134,7 +134,7 @@ def train(
         reset_peak_memory(fabric.device)
         torch.manual_seed(seed)
         model = parts.build_model(recipe)
-        begin(model, recipe.training)
+        prepare_weights(model, recipe.training)
         learner = make_learner(fabric, model, graphs, recipe, parts)
         learner.tell = getattr(watcher, "note", learner.tell)  # a watcher need not have it
         _try_one_graph(learner)
@@ -186,7 +186,7 @@ def make_learner(
         model.graph_join.fit(data.graph_features[data.train.to(data.graph_features.device)].cpu())
     model = accelerate(model, fabric.device)
     own = parts.make_optimizer(model.parameters())
-    chosen = optimizer(model, recipe.training) if own is None else own
+    chosen = optimizer_of(model, recipe.training) if own is None else own
     wrapped, prepared_optimizer = fabric.setup(model, chosen)
     scale = unscaled()
     if recipe.training.scale_targets and data.y is not None and len(data.train):

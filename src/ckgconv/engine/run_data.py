@@ -55,7 +55,7 @@ def training_data(
 
 
 def opened_data(folder: Path, recipe: Recipe, data: GivenData, saved: DataIdentity | None) -> PackedDataset:
-    """What the run in `folder` was trained on; a data set without graphs where that was given and no longer is."""
+    """What the run in `folder` was trained on; an empty data set where it was given in Python and is not now."""
     if saved is None:  # a run of an earlier version
         return _read(recipe, data)
     if saved.given and not isinstance(data, PackedDataset):

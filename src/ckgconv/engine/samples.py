@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.assembly import Capacity
-from ckgconv.backends.cuda.batch import StoredCoordinates, StoredPairs, padded_batch, store_pairs
-from ckgconv.backends.cuda.schedule import IN_ORDER, AssembledModel, InOrder
+from ckgconv.backends.cuda.batch import AssembledModel, StoredCoordinates, StoredPairs, padded_batch, store_pairs
+from ckgconv.backends.cuda.streams import IN_ORDER, Streams
 from ckgconv.data.packed import SPLITS, PackedDataset
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.prepared import Prepared, prepare, prepared_once
@@ -79,12 +79,12 @@ class Source:
         return None if data.node_ptr.device.type == device.type else Window(data, capacity, device)
 
     def sample(
-        self, data: PackedDataset, numbers: Tensor, capacity: Capacity, split: str, schedule: InOrder = IN_ORDER
+        self, data: PackedDataset, numbers: Tensor, capacity: Capacity, split: str, streams: Streams = IN_ORDER
     ) -> Sample:
         """The graphs of `data` with the given numbers [B], -1 for none, padded; targets of padding do not count."""
         model = self.learner.model
         dtype = model.dtype
-        batch, nodes = padded_batch(data, self.stored, numbers, capacity, model.encoding, dtype, schedule)
+        batch, nodes = padded_batch(data, self.stored, numbers, capacity, model.encoding, dtype, streams)
         if model.recipe.position_channels:
             assert batch.position is not None
             batch = replace(batch, node_features=torch.cat([batch.node_features, batch.position], dim=-1))

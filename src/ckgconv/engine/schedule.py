@@ -1,6 +1,6 @@
 """The learning rate of every epoch: that of the recipe, or one given in Python.
 
-recipe's optimiser and schedule    warm-up and decay (`optim`)
+recipe's optimiser and schedule    warm-up and decay (`learning_rate`)
 an optimiser of your own           the same shape, times the rate that each of its groups was made with
 a function epoch → rate            that rate
 a torch scheduler                  stepped after every epoch, with the validation metric where it asks for one
@@ -17,7 +17,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from ckgconv.checks import InputError
-from ckgconv.engine.optim import learning_rate, set_learning_rate
+from ckgconv.engine.learning_rate import learning_rate, set_learning_rate
 from ckgconv.recipe import TrainingRecipe
 
 INSTEAD = "return the learning rate of an epoch, or give a torch scheduler as functools.partial(StepLR, step_size=10)."

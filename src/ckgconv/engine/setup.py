@@ -96,7 +96,7 @@ def _number(*names: str, least: int) -> int:
 
 
 class _ClosingStrategy(DDPStrategy):
-    """Several processes, whose networks let go of the connections when the interpreter ends."""
+    """Several processes, whose networks drop their connections before the interpreter shuts down."""
 
     wrapped: ClassVar[weakref.WeakSet[DistributedDataParallel]] = weakref.WeakSet()
 
@@ -109,8 +109,8 @@ class _ClosingStrategy(DDPStrategy):
 def _close_process_group() -> None:
     """Close the connections between processes before the interpreter shuts down.
 
-    Gloo's threads end with the last reference to the group. One that lets go of a tensor while the interpreter ends
-    asks for a lock that is gone, and the process aborts after all its work is done.
+    Gloo's threads end with the last reference to the group. A thread that frees a tensor while the interpreter shuts
+    down requests a lock that no longer exists, and the process aborts although all its work is done.
     """
     if not dist.is_initialized():
         return

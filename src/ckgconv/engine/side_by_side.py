@@ -1,8 +1,8 @@
 """Runs that are trained at the same time, each in a process of its own with its share of the cores.
 
 A small network keeps one core busy and gains little from a second one, so as many runs as there are cores take hardly
-longer than one. Processes are spawned, since CUDA does not survive a fork. Each tells of its epochs through a queue; a
-failure ends the others, whose checkpoints stay.
+longer than one. Processes are spawned, since CUDA does not survive a fork. Each reports its epochs through a queue; the
+failure of one ends the others, whose checkpoints remain.
 """
 
 import os

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
+from ckgconv.backends.cuda.streams import IN_ORDER, Streams
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.samples import Sample
 from ckgconv.recipe import TrainingRecipe
@@ -29,16 +29,16 @@ class Part(StrEnum):
 Keep = Callable[[Tensor], None]
 
 
-def step_parts(learner: Learner, sample: Sample, schedule: InOrder = IN_ORDER) -> Iterator[tuple[Part, Tensor]]:
+def step_parts(learner: Learner, sample: Sample, streams: Streams = IN_ORDER) -> Iterator[tuple[Part, Tensor]]:
     """Run a step; yields each part when it is done, with this process's share of the loss."""
     learner.optimizer.zero_grad(set_to_none=True)
-    loss = learner.objective(sample.batch, sample.target, schedule, sample.weight)
+    loss = learner.objective(sample.batch, sample.target, streams, sample.weight)
     share = loss.detach()
     yield Part.FORWARD, share
     learner.backward(loss)
     yield Part.BACKWARD, share
-    schedule.join()
-    update(learner.model, learner.optimizer, learner.recipe, schedule)
+    streams.join()
+    update(learner.model, learner.optimizer, learner.recipe, streams)
     if learner.average is not None:
         learner.average.update()
     if learner.statistics is not None:
@@ -50,28 +50,28 @@ def training_step(
     learner: Learner,
     sample: Sample,
     keep: Keep,
-    schedule: InOrder = IN_ORDER,
+    streams: Streams = IN_ORDER,
     last: Part = Part.UPDATE,
 ) -> None:
     """Train on a sample, up to the `last` part of the step; `keep` receives the loss as soon as it is computed."""
-    for part, loss in step_parts(learner, sample, schedule):
+    for part, loss in step_parts(learner, sample, streams):
         if part is Part.FORWARD:
             keep(loss)
         if part is last:
             return
 
 
-def evaluation_step(learner: Learner, sample: Sample, keep: Keep, schedule: InOrder = IN_ORDER) -> None:
+def evaluation_step(learner: Learner, sample: Sample, keep: Keep, streams: Streams = IN_ORDER) -> None:
     """Predict a sample; `keep` receives predictions [B, T] or [N, T] in the units of the data."""
-    keep(learner.predicted(sample.batch, schedule))
+    keep(learner.predicted(sample.batch, streams))
 
 
-def update(model: nn.Module, optimizer: Any, recipe: TrainingRecipe, schedule: InOrder = IN_ORDER) -> None:
+def update(model: nn.Module, optimizer: Any, recipe: TrainingRecipe, streams: Streams = IN_ORDER) -> None:
     """Clip the gradients and update the parameters."""
     inner = getattr(optimizer, "optimizer", optimizer)
     clipped_step = getattr(inner, "clipped_step", None)
     if clipped_step is not None:  # an optimiser that clips the gradients itself
-        clipped_step(schedule)
+        clipped_step(streams)
         return
     clip_gradients(model, recipe)
     optimizer.step()

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ckgconv.checks import InputError, check_path, require, shown
 from ckgconv.engine.opened import open_network
-from ckgconv.engine.predict import predict_smiles, read_for
+from ckgconv.engine.predict_molecules import predict_smiles, read_for
 from ckgconv.engine.run import Run
 from ckgconv.estimators.fitting import Targets, fitted_run, tell_invalid
 from ckgconv.estimators.inputs import feature_name, smiles_of, weights_of

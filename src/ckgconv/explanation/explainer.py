@@ -22,7 +22,7 @@ from ckgconv.data.molecules import read_smiles
 from ckgconv.data.tables import pack_molecules
 from ckgconv.engine.members import member_folders
 from ckgconv.engine.opened import open_network
-from ckgconv.engine.predict import featuriser_of
+from ckgconv.engine.predict_molecules import featuriser_of
 from ckgconv.engine.run import Run
 from ckgconv.explanation.inputs import Inputs, network_of
 from ckgconv.explanation.methods import ADDS_UP, METHODS, Method, contributions

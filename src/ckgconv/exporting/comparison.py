@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ckgconv.checks import require
-from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.predict_molecules import predict_smiles
 from ckgconv.engine.run import Run
 
 # One atom, chains, rings, charges, stereo, several parts, a metal, a larger drug; and what cannot be read.

@@ -5,7 +5,7 @@ from typing import Any
 from ckgconv.data import molecules
 from ckgconv.data.descriptors import DESCRIPTORS, LARGEST
 from ckgconv.engine.output_names import output_names
-from ckgconv.engine.predict import featuriser_of
+from ckgconv.engine.predict_molecules import featuriser_of
 from ckgconv.engine.run import Run
 from ckgconv.exporting.network import input_names
 from ckgconv.tasks.mixed import MixedLoss

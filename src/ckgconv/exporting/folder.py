@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ckgconv.checks import check_choice, require
-from ckgconv.engine.predict import predict_smiles
+from ckgconv.engine.predict_molecules import predict_smiles
 from ckgconv.engine.run import Run
 from ckgconv.exporting import standalone
 from ckgconv.exporting.comparison import MOLECULES, example_features, largest_difference

@@ -14,7 +14,7 @@ from torch.export import Dim, ExportedProgram
 
 from ckgconv.checks import InputError
 from ckgconv.data.packed_molecules import pack_molecules, read_molecules, with_values
-from ckgconv.engine.predict import featuriser_of
+from ckgconv.engine.predict_molecules import featuriser_of
 from ckgconv.engine.run import Run
 from ckgconv.exporting.network import exported_network, inputs_of
 from ckgconv.files import write_whole

@@ -12,10 +12,9 @@ from torch import Tensor, nn
 
 from ckgconv.checks import check_probability, require
 from ckgconv.graphs import Pairs
-from ckgconv.nn.convolution import sender_lists, sender_order
+from ckgconv.nn.convolution import mean_over_support, sender_order
 from ckgconv.nn.degree import root
 from ckgconv.nn.linear import Linear
-from ckgconv.ops.convolution import Orders, scaled_convolution
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import pool, spread
 from ckgconv.ops.rows import gather_rows
@@ -23,7 +22,7 @@ from ckgconv.ops.softmax import attention_weights
 
 
 class PairAttention(nn.Module):
-    """Attention whose scores are read from a pair state that the two nodes of the pair have changed.
+    """Attention with a state on every pair: the nodes of the pair update it, and the score is read from it.
 
     Args:
         width: D.
@@ -63,12 +62,11 @@ class PairAttention(nn.Module):
 
     def forward(self, h: Tensor, e: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
         state = self.pair_state(h, e, pairs)
-        # |supp(i)| α: the convolution and the mean below divide by |supp(i)|.
+        # |supp(i)| α: both means below divide by |supp(i)|.
         weights = dropout(self.weights(state, pairs), self.dropout, self.training)
         spread = weights.repeat_interleave(self.channels, dim=-1)
-        indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
-        values = scaled_convolution(self.value(h), spread, *indices, orders)
-        # A support of the user's own may be empty; such a node receives nothing.
+        values = mean_over_support(self.value(h), spread, pairs)
+        # A support given by the user may be empty; such a node receives nothing.
         size = pairs.support_size.clamp(min=1).unsqueeze(-1)
         states = pool(spread * state, pairs.receiver, pairs.rowptr, "sum") / size
         return self.received(values, states), state

@@ -45,13 +45,13 @@ class KernelConvolution(nn.Module):
         nn.init.xavier_normal_(self.projection.weight)
 
     def forward(self, x: Tensor, psi: KernelValues, pairs: Pairs, degree: Tensor) -> Tensor:
-        return self.read_out(self.summed(x, psi, pairs), degree)
+        return self.projected(self.summed(x, psi, pairs), degree)
 
     def summed(self, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
         """Sums over the support [N, D]."""
         return self.channels.collect(convolve(self.channels, x, psi, pairs))
 
-    def read_out(self, y: Tensor, degree: Tensor) -> Tensor:
+    def projected(self, y: Tensor, degree: Tensor) -> Tensor:
         """Degree scaler and projection: sums over the support [N, D], degree [N] → [N, out]."""
         if self.degree_scaler is not None:
             y = self.degree_scaler(y, degree)
@@ -64,11 +64,17 @@ def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> 
     if psi.rows is not None:
         support = Support(pairs.receiver, pairs.sender, pairs.support_size, pairs.rowptr)
         return distinct_convolution(x, stored, support, psi.rows)
-    indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
     if psi.background is None:
-        return scaled_convolution(x, stored, *indices, orders)
+        return mean_over_support(x, stored, pairs)
     background, graphs = channels.spread_kernel(psi.background), Graphs(pairs.node_graph, pairs.graph_ptr)
+    indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
     return sparse_global_convolution(x, stored, background, *indices, graphs, orders)
+
+
+def mean_over_support(x: Tensor, weights: Tensor, pairs: Pairs) -> Tensor:
+    """1/|supp(i)| Σ_j x_j ⊙ w_ij [N, D] of x [N, D] and weights [P, D] of stored pairs."""
+    orders = Orders(pairs.rowptr, sender_lists(pairs))
+    return scaled_convolution(x, weights, pairs.receiver, pairs.sender, pairs.support_size, orders)
 
 
 def sender_order(pairs: Pairs) -> Order | None:

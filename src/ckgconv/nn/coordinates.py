@@ -1,9 +1,9 @@
 """Coordinates of a pair → channels a kernel can read, one module per `reading` of a pseudo-coordinate.
 
-    normalised  γ BN(|supp(i)| P_ij) + β                         C channels, to be projected
-    raw         P_ij                                             C channels, to be projected
-    table       T[P_ij], a learned table                         D channels
-    gaussian    Gaussian basis g_c(P_ij); infinite: one vector   D channels
+    normalised  `NormalisedEncoder`  γ BN(|supp(i)| P_ij) + β                         C channels, to be projected
+    raw         `RawEncoder`         P_ij                                             C channels, to be projected
+    table       `TableEncoder`       T[P_ij], a learned table                         D channels
+    gaussian    `GaussianEncoder`    Gaussian basis g_c(P_ij); infinite: one vector   D channels
 
 The first two may have sinusoids of P_ij as further channels (`sinusoids`).
 
@@ -41,8 +41,8 @@ class CoordinateEncoder(nn.Module):
         return (pairs.coordinates,)
 
 
-class RandomWalkEncoder(CoordinateEncoder):
-    """γ BN(|supp(i)| P_ij) + β: reads every coordinate whose reading is "normalised", walks or not.
+class NormalisedEncoder(CoordinateEncoder):
+    """γ BN(|supp(i)| P_ij) + β, for walk probabilities and other values to be normalised.
 
     With `inject_degree`, P̂ (Eq. 8) in place of P; without `rescales`, P_ij without the factor |supp(i)|; with
     `frequencies`, the sinusoids of P_ij are channels of their own (`sinusoids`).
@@ -86,10 +86,10 @@ class RandomWalkEncoder(CoordinateEncoder):
         return coordinates, *ratio, *((pairs.coordinates,) if self.frequencies else ())
 
 
-class PairRWSEEncoder(CoordinateEncoder):
-    """Coordinates as they are: reads every coordinate whose reading is "raw".
+class RawEncoder(CoordinateEncoder):
+    """Coordinates as they are.
 
-    Of pair-RWSE, RWSE(i) ‖ RWSE(j), the projection of the stem is W RWSE(i) + U RWSE(j).
+    The stem projects them: pair-RWSE, RWSE(i) ‖ RWSE(j), becomes W RWSE(i) + U RWSE(j).
     """
 
     embeds = False
@@ -103,32 +103,32 @@ class PairRWSEEncoder(CoordinateEncoder):
         return with_sinusoids(pairs.coordinates, pairs.coordinates, self.frequencies)
 
 
-class ShortestPathEncoder(CoordinateEncoder):
-    """A learned vector for each distance 0 … max_distance and one for unreachable pairs.
+class TableEncoder(CoordinateEncoder):
+    """A learned vector for each whole number 0 … largest, such as a distance, and one for unreachable pairs.
 
-    Reads every coordinate whose reading is "table"; max_distance is the recipe's `steps`.
+    `largest` is the recipe's `steps`.
     """
 
     embeds = True
 
-    def __init__(self, max_distance: int, width: int) -> None:
+    def __init__(self, largest: int, width: int) -> None:
         super().__init__()
         self.channels = width
-        self.table = nn.Embedding(max_distance + 2, width)
+        self.table = nn.Embedding(largest + 2, width)
 
     def reset_parameters(self) -> None:
         self.table.reset_parameters()
 
     def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
-        distance = pairs.coordinates
-        row = torch.where(distance == UNREACHABLE, self.table.num_embeddings - 1, distance)
+        values = pairs.coordinates
+        row = torch.where(values == UNREACHABLE, self.table.num_embeddings - 1, values)
         return F.embedding(row, self.table.weight)
 
 
-class ResistanceEncoder(CoordinateEncoder):
-    """g_c(r) = exp(-½ ((r - μ_c)/s_c)²) / (√(2π) s_c), s_c = |σ_c| + 0.01; pairs across components: one vector.
+class GaussianEncoder(CoordinateEncoder):
+    """g_c(r) = exp(-½ ((r - μ_c)/s_c)²) / (√(2π) s_c), s_c = |σ_c| + 0.01, for one number such as a resistance.
 
-    Reads every coordinate whose reading is "gaussian".
+    Pairs that are infinitely far apart, in different components, share one learned vector.
     """
 
     embeds = True
@@ -147,10 +147,10 @@ class ResistanceEncoder(CoordinateEncoder):
         nn.init.zeros_(self.unreachable)
 
     def forward(self, pairs: Pairs, degree: Tensor) -> Tensor:
-        resistance = pairs.coordinates
-        apart = torch.isinf(resistance)
+        values = pairs.coordinates
+        apart = torch.isinf(values)
         width = self.spread.abs() + 0.01
-        offset = (resistance.masked_fill(apart, 0.0) - self.mean) / width
+        offset = (values.masked_fill(apart, 0.0) - self.mean) / width
         basis = torch.exp(-0.5 * offset.square()) / ((2 * PI) ** 0.5 * width)
         return torch.where(apart, self.unreachable, basis)
 
@@ -177,13 +177,13 @@ def check_injection(encoding: Encoding, inject_degree: bool) -> None:
 def coordinate_encoder(
     encoding: Encoding, width: int, initial_scale: float, inject_degree: bool, frequencies: int = 0, added: int = 0
 ) -> CoordinateEncoder:
-    """The module for the `reading` of an encoding's coordinates, with so many channels `added` to them."""
+    """The module for the `reading` of an encoding's coordinates, to which `added` further channels were appended."""
     check_frequencies(encoding, frequencies)
     coordinate, channels = encoding.coordinate, encoding.channels + added
     if coordinate.reading == "normalised":
-        return RandomWalkEncoder(channels, initial_scale, inject_degree, coordinate.rescaled, frequencies)
+        return NormalisedEncoder(channels, initial_scale, inject_degree, coordinate.rescaled, frequencies)
     if coordinate.reading == "table":
-        return ShortestPathEncoder(encoding.steps, width)
+        return TableEncoder(encoding.steps, width)
     if coordinate.reading == "gaussian":
-        return ResistanceEncoder(width)
-    return PairRWSEEncoder(channels, frequencies)
+        return GaussianEncoder(width)
+    return RawEncoder(channels, frequencies)

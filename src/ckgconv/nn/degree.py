@@ -13,7 +13,7 @@ from ckgconv.graphs import Pairs
 
 
 class DegreeScaler(nn.Module):
-    """Restores the degree that the mean over the support loses: y [N, D], degree [N] → [N, D]."""
+    """Restores the degree, which a mean over the support hides: y [N, D], degree [N] → [N, D]."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""DropPath, or stochastic depth: in training, each block leaves some graphs of a batch as they are, but for its norms.
+"""DropPath, or stochastic depth: in training, each block skips its branches, but not its norms, for some graphs.
 
     h ← h + b_g/(1 - p_l) f(h)        b_g = 1 with probability 1 - p_l, else 0, drawn for each block and graph g
     p_l = p l/L                        l = 1 … L, so that late blocks are dropped more often; p = `model.drop_path`
@@ -60,5 +60,5 @@ def drop_probability(drop_path: float, layer: int, blocks: int) -> float:
 
 
 def on_path(branch: Tensor, path: Tensor | None) -> Tensor:
-    """f(h) [N, D] times the factor of a block [N, 1]; as it is where there is none."""
+    """f(h) [N, D] times the factor of a block [N, 1]; unchanged where there is none."""
     return branch if path is None else branch * path

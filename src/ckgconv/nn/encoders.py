@@ -133,7 +133,7 @@ class ConstantEncoder(nn.Module):
         nn.init.normal_(self.vector)
 
     def check(self, name: str, attributes: Tensor | None, rows: int) -> None:
-        """Any attributes will do: they are not read."""
+        """Nothing to check: attributes are not read."""
 
     def forward(self, attributes: Tensor | None, rows: int) -> Tensor:
         return self.vector.expand(rows, -1)

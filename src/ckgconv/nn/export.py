@@ -14,8 +14,8 @@ from torch.export import Dim, ExportedProgram
 from torch_geometric.data import Data
 
 from ckgconv.graphs import GraphBatch
-from ckgconv.nn.conv import CKGConv
 from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.layer import CKGConv
 from ckgconv.pairs import EncodedGraphs
 
 

@@ -26,7 +26,7 @@ from ckgconv.graphs import GraphBatch, Handed, LayeredBatch
 from ckgconv.nn.encoders import AttributeEncoder, attribute_encoder
 from ckgconv.nn.graph_features import GraphFeatures
 from ckgconv.nn.head import Pool
-from ckgconv.nn.step_memory import CountsSteps
+from ckgconv.nn.step_memory import ChecksStepMemory
 from ckgconv.ops.precision import without_autocast
 from ckgconv.pairs import collate, encoding_of
 from ckgconv.recipe import ModelRecipe
@@ -34,7 +34,7 @@ from ckgconv.recipe import Recipe as NamedRecipe
 from ckgconv.recipe.values import check_recipe
 
 
-class GraphModel(CountsSteps, nn.Module):
+class GraphModel(ChecksStepMemory, nn.Module):
     """Base of all models.
 
     Args:

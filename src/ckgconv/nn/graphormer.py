@@ -6,9 +6,10 @@
     h ← h + drop(W₂ GELU(W₁ LN(h)))                                                               hidden layer of D
     ŷ = head(pool(LN(h)))
 
-Two things differ from the publication: graphs are pooled there by a virtual node, here as the recipe says; and edge
-attributes lie there on every pair, averaged along its shortest path, here on the pairs that they join. The shortest
-path is the published distance; every other pseudo-coordinate and every support that stores its pairs will do.
+Two things differ from the publication. It pools graphs by a virtual node; here the recipe chooses the pooling. It
+averages edge attributes along the shortest path of every pair; here they are added to the pairs that an edge joins. The
+published distance is that of the shortest path; any other pseudo-coordinate and any support that stores its pairs work
+too.
 
 Legend: G graphs, N nodes, P pairs, D width, H heads of d = D/H channels, T outputs.
 """

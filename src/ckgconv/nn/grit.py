@@ -7,7 +7,7 @@
     ŷ  = head(pool(hᴸ))
 
 No norm in the stem and no rescaling of P, unlike CKGCN. RRWP is the published encoding; every other pseudo-coordinate
-and every support that stores its pairs will do.
+and every support that stores its pairs work too.
 
 Legend: G graphs, N nodes, P pairs, D width, L blocks, T outputs.
 """
@@ -98,7 +98,7 @@ class GRIT(GraphModel):
 
 
 class PairPositions(nn.Module):
-    """Pseudo-coordinates → [P, D], without norm or bias; distances through the encoders that CKGCN has for them."""
+    """Pseudo-coordinates → [P, D], without norm or bias; distances by the learned encoders of `coordinates`."""
 
     def __init__(self, encoding: Encoding, width: int, frequencies: int = 0) -> None:
         super().__init__()

@@ -65,7 +65,7 @@ class PyramidHead(nn.Module):
 
 
 class ReLUPyramidHead(PyramidHead):
-    """The same with ReLU in between: [·, D] → [·, T]."""
+    """A pyramid with ReLU in between: [·, D] → [·, T]."""
 
     def forward(self, x: Tensor) -> Tensor:
         *hidden, last = self.linears
@@ -104,14 +104,14 @@ class MLPHead(nn.Module):
 
 
 class ReLUMLPHead(MLPHead):
-    """The same with ReLU in between: [·, D] → [·, T]."""
+    """An MLP with ReLU in between: [·, D] → [·, T]."""
 
     def activate(self, x: Tensor) -> Tensor:
         return torch.relu(x)
 
 
 class NormalisedHead(MLPHead):
-    """The same with ReLU and L2-normalisation in between: [·, D] → [·, T]."""
+    """An MLP with ReLU and L2-normalisation in between: [·, D] → [·, T]."""
 
     def activate(self, x: Tensor) -> Tensor:
         return F.normalize(torch.relu(x), dim=-1, eps=1e-12)

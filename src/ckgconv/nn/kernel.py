@@ -3,8 +3,8 @@
     MLP(x) = x + FC∘GELU∘Norm∘FC∘GELU∘Norm(x)           ψ(P) = FC∘Norm∘MLP∘…∘MLP(P)
 
 ψ does not depend on node features. So the kernels of L layers are one grouped MLP over the pairs of a batch, evaluated
-before the first block. Here each layer is normalised by itself; the passes of `backends` compute the statistics of the
-input, which are the same for all layers, once.
+before the first block. Here each layer is evaluated by itself; the passes of `backends` compute the statistics of the
+shared input once for all layers.
 
 A zero row stands for all pairs of a graph that are not stored (sparse global support, see `graphs.Pairs`).
 
@@ -22,7 +22,7 @@ from torch.nn import functional as F
 from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
 from ckgconv.nn.hooks import has_hooks
-from ckgconv.nn.initialise import linear_bias, small_normal
+from ckgconv.nn.initialise import linear_bias, reset_every, small_normal
 from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import NoNorm, NormName, WeightedBatchNorm, make_norm, of_group
 from ckgconv.ops.batch_norm import track
@@ -39,9 +39,9 @@ Constraint = Literal["none", "softmax", "softplus"]
 class KernelValues:
     """ψ of one layer on the pairs of a batch."""
 
-    stored: Tensor  # [P, C], or [U, C] of each kind of pairs
+    stored: Tensor  # [P, C] of every pair, or [U, C] of every kind of pairs
     background: Tensor | None  # [N, C] coefficient of the pairs not stored, None where all are stored
-    rows: Distinct | None = None  # the kind of every pair; None: ψ is that of every pair
+    rows: Distinct | None = None  # which kind each pair is of; None where `stored` has a row for every pair
 
 
 class Kernel(nn.Module):
@@ -96,12 +96,12 @@ class Kernel(nn.Module):
         self.linear.reset_parameters()
 
     def forward(self, pair_features: Tensor, pairs: Pairs, kinds: Kinds | None = None) -> Iterable[KernelValues]:
-        """`kinds`: rows and pairs are one of each kind, the results are of every pair."""
+        """`kinds`: features and pairs hold one pair of each kind, and the result stands for all pairs."""
         return tuple(self.of_layer(pair_features, pairs, layer, kinds) for layer in range(self.layers))
 
     def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int, kinds: Kinds | None = None) -> KernelValues:
         """ψ of one layer."""
-        psi = self.layer(pair_features, pairs, layer)
+        psi = self.unconstrained(pair_features, pairs, layer)
         if kinds is None:
             return self.constrain(psi, pairs)
         if self.treats_equal_pairs_equally and not kinds.pairs.has_zero_rows:
@@ -109,7 +109,7 @@ class Kernel(nn.Module):
         return self.constrain(kinds.spread(psi), kinds.pairs)
 
     def values_per_row(self) -> int:
-        """κ of `step_memory`: inputs of norms, activations and linear maps, ψ and masks; without gradients, ψ alone."""
+        """κ of `step_memory`: inputs of norms, activations and linear maps, ψ, masks; without gradients only ψ."""
         if not torch.is_grad_enabled():
             return self.layers * self.channels
         stages, width = 2 * len(self.blocks), self.linear.weight.shape[-1]
@@ -117,23 +117,23 @@ class Kernel(nn.Module):
         return self.layers * (inputs * width + self.channels + self.mask_values())
 
     def values_per_kind(self) -> int:
-        """The same for a kind of pairs: one operation keeps input and activation of each stage alone, and ψ."""
+        """The same for a kind of pairs: `ops.kernel_mlp` keeps only input and activation of each stage, and ψ."""
         if not (torch.is_grad_enabled() and self.training and self._is_one_operation):
             return self.values_per_row()
         return self.layers * (4 * len(self.blocks) * self.linear.weight.shape[-1] + self.channels)
 
     def mask_values(self) -> int:
-        """Values in whose place a layer keeps its masks, of at least a byte per entry."""
+        """The masks of a layer, of at least a byte per entry, counted in values of four bytes."""
         masked = self.linear.weight.shape[-1] * sum(block.dropout > 0 for block in self.blocks)
         masked += self.channels * (self.kernel_dropout > 0)
         return masked // 4 if self.training else 0
 
-    def layer(self, x: Tensor, pairs: Pairs, layer: int) -> Tensor:
-        """ψ [R, C] of one layer on pair features [R, D], before its constraint."""
+    def unconstrained(self, x: Tensor, pairs: Pairs, layer: int) -> Tensor:
+        """ψ [R, C] of one layer on pair features [R, D], before constraint and dropout."""
         if self.training and pairs.row_weight is not None and self._is_one_operation:
             stages = [
                 Stage(*(of_group(field, layer) for field in (norm.scale, norm.shift, linear.weight, linear.bias)))
-                for norm, linear in self.parts()
+                for norm, linear in self.stages()
             ]
             if applies(x, pairs.row_weight, stages):
                 return self._in_one_operation(x, pairs.row_weight, stages, layer)
@@ -141,14 +141,16 @@ class Kernel(nn.Module):
             x = x + block(x, pairs, layer)
         return self.linear(self.norm(x, pairs.row_weight, layer), layer)
 
-    def parts(self) -> list[tuple[Any, "GroupedLinear"]]:
-        """Norm and linear map of every stage, from the first to the last."""
-        blocks = [((block.norm_in, block.linear_in), (block.norm_out, block.linear_out)) for block in self.blocks]
-        return [*(stage for block in blocks for stage in block), (self.norm, self.linear)]
+    def stages(self) -> list[tuple[Any, "GroupedLinear"]]:
+        """Norm and linear map of each stage, first to last: two stages per block, and the one that computes ψ."""
+        stages: list[tuple[Any, GroupedLinear]] = []
+        for block in self.blocks:
+            stages += [(block.norm_in, block.linear_in), (block.norm_out, block.linear_out)]
+        return [*stages, (self.norm, self.linear)]
 
     def _in_one_operation(self, x: Tensor, row_weight: Tensor, stages: list[Stage], layer: int) -> Tensor:
-        """The same ψ and running statistics, without the modules in between."""
-        norms = [norm for norm, _ in self.parts()]
+        """The same ψ and running statistics by `ops.kernel_mlp`, without calling the modules."""
+        norms = [norm for norm, _ in self.stages()]
         psi, means, variances, total = kernel_mlp(x, row_weight, stages, norms[0].epsilon)
         for norm, mean, variance in zip(norms, means, variances, strict=True):
             track(norm.tracked(layer), mean, variance, total)
@@ -156,9 +158,10 @@ class Kernel(nn.Module):
 
     @property
     def _is_one_operation(self) -> bool:
-        """Whether all is batch norms and linear maps, with no dropout between them and no hook that reads inside."""
-        plain = all(type(norm) is WeightedBatchNorm and type(linear) is GroupedLinear for norm, linear in self.parts())
-        one_epsilon = plain and len({norm.epsilon for norm, _ in self.parts()}) == 1
+        """Whether `ops.kernel_mlp` computes it: batch norms and linear maps, no dropout in blocks, no hooks inside."""
+        stages = self.stages()
+        plain = all(type(norm) is WeightedBatchNorm and type(linear) is GroupedLinear for norm, linear in stages)
+        one_epsilon = plain and len({norm.epsilon for norm, _ in stages}) == 1
         hooked = any(has_hooks(part) for part in self.modules() if part is not self)
         return one_epsilon and self.treats_equal_rows_equally and not hooked
 
@@ -199,9 +202,7 @@ class GivenKernels(nn.Module):
         self.layers = nn.ModuleList(modules)
 
     def reset_parameters(self) -> None:
-        for part in self.layers.modules():
-            if part is not self.layers and callable(reset := getattr(part, "reset_parameters", None)):
-                reset()
+        reset_every(self.layers)
 
     def values_per_row(self) -> int:
         """κ of `step_memory`: not counted, since it depends on the modules."""

@@ -3,9 +3,9 @@
     ψ_ij = ψ_kl   where coordinates as a kernel reads them, |supp(i)| P_ij and |supp(k)| P_kl, are equal, and so are
                   the attributes of edges
 
-Molecules repeat themselves: a third of the pairs of 64 of them, with eight steps, differ. Batch statistics count each
-kind as often as it occurs, and so are those of all pairs. Dropout inside the kernel has a mask for every pair, so there
-are no kinds with it.
+Pairs of molecules repeat: of those of 64 molecules, with eight steps, a third are distinct. Batch statistics weight
+each kind by its number of pairs, so they equal those of all pairs. Dropout inside the kernel draws a mask for every
+pair, so with it every pair is computed.
 
 Legend: N nodes, E edges, R rows of pairs (P stored pairs, then zero rows), U kinds.
 """
@@ -23,7 +23,7 @@ from ckgconv.ops.distinct import Distinct, distinct_rows, spread_rows
 class Kinds(NamedTuple):
     """One pair of each kind, and the pairs they stand for."""
 
-    batch: GraphBatch  # its U pairs are of all kinds, weighted by the number of their copies
+    batch: GraphBatch  # of U pairs, one of each kind, weighted by how often it occurs
     rows: Distinct
     pairs: Pairs  # all of them
 
@@ -33,19 +33,19 @@ class Kinds(NamedTuple):
 
 
 def kinds_of_pairs(batch: GraphBatch, reads: tuple[Tensor, ...]) -> Kinds | None:
-    """The kinds of the pairs of a batch, or None where it does not pay to know them.
+    """The kinds of the pairs of a batch, or None where too few pairs are equal to save time.
 
     `reads` are tensors [R, …]: what a kernel reads of a row, apart from the attributes of its edges.
     """
     pairs, attributes = batch.pairs, batch.edge_features
     learned = attributes is not None and attributes.requires_grad
-    # How many kinds there are depends on the graphs, and a compiled program has shapes that do not.
+    # The number of kinds depends on the graphs, and shapes of a compiled program must not.
     if learned or torch.compiler.is_compiling() or pairs.num_pairs == 0:
         return None
     rows = distinct_rows(*reads, *_edge_kinds(batch))
     if rows is None:
         return None
-    kept = torch.full((len(rows.kind),), -1).scatter_(0, rows.some, torch.arange(len(rows.some)))
+    kept = torch.full((len(rows.kind),), -1).scatter_(0, rows.representative, torch.arange(len(rows.representative)))
     edge_row = kept.index_select(0, batch.edge_row)
     there = (edge_row >= 0).nonzero().squeeze(1)
     chosen = replace(
@@ -64,10 +64,10 @@ def _chosen_pairs(pairs: Pairs, rows: Distinct) -> Pairs:
         weight = torch.zeros_like(weight).index_add_(0, rows.kind, pairs.row_weight)
     return replace(
         pairs,
-        receiver=_on_rows(pairs.receiver, pairs).index_select(0, rows.some),
-        sender=_on_rows(pairs.sender, pairs).index_select(0, rows.some),
-        coordinates=pairs.coordinates.index_select(0, rows.some),
-        rescaled=None if pairs.rescaled is None else pairs.rescaled.index_select(0, rows.some),
+        receiver=_on_rows(pairs.receiver, pairs).index_select(0, rows.representative),
+        sender=_on_rows(pairs.sender, pairs).index_select(0, rows.representative),
+        coordinates=pairs.coordinates.index_select(0, rows.representative),
+        rescaled=None if pairs.rescaled is None else pairs.rescaled.index_select(0, rows.representative),
         row_weight=weight,
     )
 

@@ -10,18 +10,19 @@ from ckgconv.checks import check_shape, require
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection
+from ckgconv.nn.initialise import reset_every
 from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
 from ckgconv.nn.kinds import kinds_of_pairs
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
-from ckgconv.nn.step_memory import CountsSteps, RowSize, kinds_row_size, least_row_size, row_size
+from ckgconv.nn.step_memory import ChecksStepMemory, RowSize, kinds_row_size, least_row_size, row_size
 from ckgconv.ops.precision import HALVES, without_autocast
 from ckgconv.pairs import Encoding
 
 BATCH_NORMS = (nn.modules.batchnorm._BatchNorm, WeightedBatchNorm)
 
 
-class MLPKernel(CountsSteps, nn.Module):
+class MLPKernel(ChecksStepMemory, nn.Module):
     """Stem and MLP kernel of a single layer: `GraphBatch` → `KernelValues`."""
 
     def __init__(self, encoding: Encoding, stem: PairStem, mlp: Kernel, edge_dim: int | None) -> None:
@@ -90,10 +91,7 @@ class GivenKernel(nn.Module):
     def reset_parameters(self) -> None:
         if self.injection is not None:
             self.injection.reset_parameters()
-        for part in self.module.modules():
-            reset = getattr(part, "reset_parameters", None)
-            if callable(reset):
-                reset()
+        reset_every(self.module)
 
     def forward(self, batch: GraphBatch) -> KernelValues:
         pairs = batch.pairs

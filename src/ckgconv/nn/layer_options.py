@@ -10,7 +10,7 @@ from ckgconv.nn.norm import NormName
 from ckgconv.registry import nearest
 
 DegreeScalerName = Literal["output", "coordinates", "none"]
-# In place of in_channels: the first call says it.
+# The value of in_channels that leaves it to the first call.
 LAZY = -1
 
 
@@ -64,7 +64,7 @@ def chosen_options(options: ConvOptions, kernel_given: bool) -> ConvOptions:
 
 
 def one_width(in_channels: int | tuple[int, int]) -> int:
-    """The width of x, or that of sources and targets alike; -1: the first call says it."""
+    """The width of x, or the common one of sources and targets; -1: that of the first call."""
     if isinstance(in_channels, tuple):
         require(
             len(set(in_channels)) == 1,

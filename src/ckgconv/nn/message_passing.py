@@ -1,4 +1,4 @@
-"""Message passing and GPS: what the field compares with, in the form in which it is strongest.
+"""Message passing and GPS, also in their strongest published forms (GNN+).
 
     local      m_i = layer(h, edges)                              a GCN, GINE, GATv2, GatedGCN or PNA: `message_layers`
     block      h ← h + drop(σ(BN(m)))                             σ is ReLU or GELU; without an FFN this is all of it
@@ -8,12 +8,11 @@
     stem       h⁰ = node attributes + W BN(RWSE), or node attributes ‖ W BN(RWSE); Laplacian eigenvectors in place of
                RWSE have random signs in training
 
-Before an FFN, GINE has no norm of its own. Without a residual sum "h +" is left out. Edges without attributes are fine
-but in GatedGCN, whose edge state they begin: GINE then starts from zeros, and either from one learned vector where the
-attribute is constant.
+Before an FFN, GINE has no norm of its own. Without a residual sum "h +" is left out. Edges need no attributes (e_ij =
+0), except in GatedGCN, whose edge state starts from them; attributes of kind 'constant' are one learned vector.
 
-PyG's layers where PyG has them. Padding edges join the last node, which is padding itself, so that layers need not know
-of them.
+Layers are PyG's where PyG has them. Padding edges join the last node, which is padding itself, so layers can ignore
+them.
 
 Legend: G graphs, N nodes, E edges, D width, H heads, T outputs.
 """

@@ -10,9 +10,8 @@ from torch import Tensor, nn
 
 from ckgconv.checks import check_probability, require
 from ckgconv.graphs import Pairs
-from ckgconv.nn.convolution import sender_lists, sender_order
+from ckgconv.nn.convolution import mean_over_support, sender_order
 from ckgconv.nn.linear import Linear
-from ckgconv.ops.convolution import Orders, scaled_convolution
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import spread
 from ckgconv.ops.rows import gather_rows
@@ -26,7 +25,7 @@ class NodeAttention(nn.Module):
         width: D.
         heads: H, a divisor of D.
         dropout: on the attention weights.
-        named: the value of a recipe that holds H, for the sentence about a wrong one.
+        named: the recipe field that holds H, for the error message about a wrong one.
 
     Shapes: h [N, D], `Pairs`, b [P, H] → [N, D].
     """
@@ -48,13 +47,12 @@ class NodeAttention(nn.Module):
         query, key, value = self.project(h).chunk(3, dim=-1)
         scores = self.scores(query, key, pairs)
         scores = scores if bias is None else scores + bias
-        # |supp(i)| times the weights: the convolution below divides by |supp(i)|.
+        # |supp(i)| times the weights: the mean below divides by |supp(i)|.
         weights = attention_weights(scores, pairs.receiver, pairs.rowptr, pairs.support_size, pairs.filled)
         weights = dropout(weights, self.dropout, self.training).repeat_interleave(self.channels, dim=-1)
         # A copy, not `contiguous`, which depends on whether there is more than one node: an exported program may not.
         value = value.clone(memory_format=torch.contiguous_format)
-        indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
-        return self.output(scaled_convolution(value, weights, *indices, orders))
+        return self.output(mean_over_support(value, weights, pairs))
 
     def scores(self, query: Tensor, key: Tensor, pairs: Pairs) -> Tensor:
         """Q h_i · K h_j / √d [P, H] from queries and keys [N, D]."""

@@ -1,4 +1,4 @@
-"""What a step needs for its pairs, from their number: asked before any of them is formed.
+"""The memory that a step needs for its pairs, estimated from their number before any of them is formed.
 
     with gradients      bytes = R [32 + s (κ + 4 D + 4 C)] + 3 s p
     without             bytes = R [32 + s (κ + 2 D + 2 C)]
@@ -63,11 +63,11 @@ def kinds_row_size(channels: int) -> RowSize:
     return RowSize(0, 8 * channels)
 
 
-class CountsSteps:
-    """A module that knows what a step on its pairs needs, and refuses one for which there is no memory."""
+class ChecksStepMemory:
+    """Mixin of modules that estimate the memory of a step on their pairs, and refuse one that does not fit."""
 
     encoding: Encoding
-    # Bytes of the largest step that was allowed: the process holds them, or can have them again.
+    # Bytes of the largest step allowed so far: the process still holds them, or can allocate them again.
     allowed_bytes: int = 0
 
     def step_bytes(self, rows: int) -> int:

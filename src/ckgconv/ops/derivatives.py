@@ -40,10 +40,10 @@ def differentiated(gradient: Tensor) -> bool:
 def of_specification(
     formula: Callable[..., Tensor], inputs: Sequence[Tensor], needed: Sequence[bool], gradient: Tensor
 ) -> list[Tensor | None]:
-    """Gradients of formula(*inputs) with respect to those inputs that need one, as a graph where that is asked for."""
+    """Gradients of formula(*inputs) for the inputs that need one; differentiable where grad mode is on."""
     again = torch.is_grad_enabled()
     with torch.enable_grad():
-        # Aliases: one input may depend on another, and each gradient is that of its own argument alone.
+        # Aliases: one input may depend on another, and each gradient must be that of its own argument only.
         own = [value.view_as(value) if need else value for value, need in zip(inputs, needed, strict=True)]
         wanted = [value for value, need in zip(own, needed, strict=True) if need]
         found = iter(torch.autograd.grad(formula(*own), wanted, gradient, create_graph=again, allow_unused=True))

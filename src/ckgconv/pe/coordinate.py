@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ckgconv.graphs import Coordinates, PackedGraphs
 
-# How a network turns P_ij into features:
+# How a network turns P_ij into features (`nn.coordinates` has a module for each):
 # normalised  γ BN(P_ij) + β, then projected
 # raw         projected as it is
 # table       a learned vector for each whole number up to `steps`, and one for unreachable pairs
@@ -47,7 +47,7 @@ class PseudoCoordinate:
         walk_powers: whether the values are [I, M, …, M^steps]_ij and nothing else: degrees may be injected into them
             (Eq. 8), and a GPU computes them in fixed shapes on its own.
         diagonal_skips: the node part is the diagonal P_ii without this number of leading channels; None: RWSE.
-        node_values: (graphs, steps, dtype) → [N, K], a node part that is neither; K is that of `channels`.
+        node_values: (graphs, steps, dtype) → [N, K], a node part that is neither; K is `channels(steps)`.
         signed: whether the sign of each channel of the node part is arbitrary in each graph.
         least_steps, most_steps: bounds of a network's steps; None: no upper bound.
         bytes_per_cell: of the padded matrices [G, n, n] in which they are computed; None: three in the result's dtype.

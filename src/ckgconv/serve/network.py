@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ckgconv.checks import InputError
-from ckgconv.engine.predict import featuriser_of
+from ckgconv.engine.predict_molecules import featuriser_of
 from ckgconv.engine.run import Run
 from ckgconv.explanation.drawing import draw
 from ckgconv.explanation.explainer import Explainer

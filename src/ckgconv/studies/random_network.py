@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from ckgconv.data.expressiveness import GraphPairs
 from ckgconv.data.packed import PackedDataset
 from ckgconv.nn import CKGCN
-from ckgconv.nn.coordinates import ResistanceEncoder
+from ckgconv.nn.coordinates import GaussianEncoder
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.recipe import AttributeRecipe, CKGCNRecipe, HeadRecipe
 from ckgconv.studies.oracle import LONGEST, STEPS, Separated
@@ -90,14 +90,14 @@ def draw_weights(network: CKGCN) -> None:
         if isinstance(module, WeightedBatchNorm):
             nn.init.normal_(module.scale, std=SCALE)
             nn.init.normal_(module.shift)
-        elif isinstance(module, ResistanceEncoder):
+        elif isinstance(module, GaussianEncoder):
             draw_gaussians(module)
         elif (weight := getattr(module, "weight", None)) is not None and not isinstance(module, nn.Embedding):
             nn.init.normal_(weight, std=weight.shape[-1] ** -0.5)
 
 
 @torch.no_grad()
-def draw_gaussians(encoder: ResistanceEncoder) -> None:
+def draw_gaussians(encoder: GaussianEncoder) -> None:
     """Wide and narrow ones: half below 0.02 ohm.
 
     Resistances of CFI graphs differ by 1e-4, and by moments so high that wide Gaussians do not see them in float64.

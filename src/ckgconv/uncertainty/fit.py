@@ -21,7 +21,7 @@ from ckgconv.data.fingerprints import fingerprint
 from ckgconv.data.molecules import Molecule, parse_smiles
 from ckgconv.data.tables import read_molecules, read_table
 from ckgconv.engine.ensemble import predicted_outcomes
-from ckgconv.engine.predict import reading_of
+from ckgconv.engine.predict_molecules import reading_of
 from ckgconv.engine.run import Run
 from ckgconv.tasks.mixed import Column, MixedLoss, class_of
 from ckgconv.uncertainty.applicability import Applicability, fitted_applicability

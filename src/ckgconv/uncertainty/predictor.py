@@ -19,12 +19,12 @@ from ckgconv.checks import require
 from ckgconv.data.fingerprints import fingerprint
 from ckgconv.data.molecules import parse_smiles
 from ckgconv.data.packed_molecules import with_values
+from ckgconv.engine.compatible import check_together
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.output_names import class_columns, most_probable
-from ckgconv.engine.predict import predict_molecules, read_for
+from ckgconv.engine.predict_molecules import predict_molecules, read_for
 from ckgconv.engine.run import Run
-from ckgconv.engine.together import check_together
 from ckgconv.engine.trained import run_folder
 from ckgconv.uncertainty.calibration import calibrated_classes, calibrated_labels
 from ckgconv.uncertainty.intervals import Values, bounds, check_level

@@ -9,7 +9,7 @@ from on_device import DEVICE, needs_triton
 from small_data import small_dataset
 
 from ckgconv.backends import accelerate
-from ckgconv.backends.cuda.schedule import IN_ORDER, Schedule
+from ckgconv.backends.cuda.streams import IN_ORDER, SideStreams
 from ckgconv.engine.epoch import eager_step, predict_batch
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import source_of
@@ -90,13 +90,13 @@ def test_deferred_launches_write_what_they_would_at_once(monkeypatch):
     data = small_dataset(recipe("zinc"), most=9)
     monkeypatch.setattr("ckgconv.ops.dispatch.runs_triton", lambda device: True)
 
-    def gradients(schedule):
+    def gradients(streams):
         fused = learner_of("zinc", (), data, "32")
         source = source_of(fused)
         numbers = torch.tensor([2, -1, 0], device=DEVICE)
         sample = source.sample(fused.data, numbers, source.sizes.needed(torch.tensor([[1, 2, 3]])), "train")
         fused.model.train()
-        training_step(fused, sample, lambda loss: None, schedule)
+        training_step(fused, sample, lambda loss: None, streams)
         return {name: parameter.grad.clone() for name, parameter in fused.model.named_parameters()}
 
     at_once = gradients(IN_ORDER)
@@ -104,10 +104,10 @@ def test_deferred_launches_write_what_they_would_at_once(monkeypatch):
         sides = [torch.cuda.Stream() for _ in range(4)]
     else:
         _, sides, _ = fake_streams(monkeypatch, 4)
-    schedule = Schedule(sides, lambda: None)
-    for name, gradient in gradients(schedule).items():
+    streams = SideStreams(sides, lambda: None)
+    for name, gradient in gradients(streams).items():
         assert torch.equal(gradient, at_once[name]), name
-    schedule.finish()
+    streams.finish()
 
 
 def test_a_step_leaves_no_tensors_to_the_garbage_collector(monkeypatch):

@@ -15,9 +15,9 @@ from torch.utils import _pytree as pytree
 
 from ckgconv import recipe
 from ckgconv.backends import accelerate
+from ckgconv.backends.cuda.batch import AssembledModel
 from ckgconv.backends.cuda.message_pass import launch
 from ckgconv.backends.cuda.message_passing import OrderedBatch
-from ckgconv.backends.cuda.schedule import AssembledModel
 from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.ops import dispatch
 from ckgconv.ops.rows import gather_rows, order_of

@@ -91,7 +91,7 @@ def lists_of(pairs, degree, padding=0):
 def fused(blocks, x, psi, lists, filled, dropout=0.0, paths=None):
     from ckgconv.backends.cuda.node_pass import launch
     from ckgconv.backends.cuda.node_pass.options import Dropout
-    from ckgconv.backends.cuda.schedule import IN_ORDER
+    from ckgconv.backends.cuda.streams import IN_ORDER
 
     norms = [norm for block in blocks for norm in (block.convolution_norm, block.ffn_norm)]
     settings = launch.settings_of(x, [norm.running for norm in norms], norms[0], IN_ORDER)

@@ -51,7 +51,7 @@ def specified(kernel, x, pairs, monkeypatch, seed=SEED):
     monkeypatch.setattr("ckgconv.nn.kernel.dropout", handed)
     outputs = []
     for layer in range(layers):
-        psi = kernel.layer(x, pairs, layer)
+        psi = kernel.unconstrained(x, pairs, layer)
         if kernel.kernel_dropout:
             kept = mask(2 * len(kernel.blocks), layer, kernel.kernel_dropout)
             psi = torch.cat([psi[:stored] * kept, psi[stored:]])
@@ -70,7 +70,7 @@ def fused(kernel, x, weight=None, filled=None, spared=0, seed=SEED, part=None):
     """ψ [L, R, D] by the pass, with a float32 copy of the kernel on the device."""
     from ckgconv.backends.cuda.pairs_pass import launch
     from ckgconv.backends.cuda.pairs_pass.options import Dropout, rows_of, settings_of
-    from ckgconv.backends.cuda.schedule import IN_ORDER
+    from ckgconv.backends.cuda.streams import IN_ORDER
     from ckgconv.backends.stages import mlp_dropout
 
     stages, running = stages_of(kernel)

@@ -41,8 +41,8 @@ def fields_of(stem):
 
 def fused(stem, attributes, x, weight, filled):
     from ckgconv.backends.cuda.pairs_pass.options import rows_of
-    from ckgconv.backends.cuda.schedule import IN_ORDER
     from ckgconv.backends.cuda.stem import launch
+    from ckgconv.backends.cuda.streams import IN_ORDER
 
     norms = (stem.encoding_norm, stem.norm)
     rows = rows_of(x, weight, filled)
@@ -95,8 +95,8 @@ def forward_and_backward(rows, channels, width, weighted):
 def test_factors_of_edge_attributes_give_the_same_features(kind):
     """Summed on rows before the product, with positions in the same product: values and gradients are unchanged."""
     from ckgconv.backends.cuda.attributes import factored
-    from ckgconv.backends.cuda.schedule import IN_ORDER
     from ckgconv.backends.cuda.stem.modules import FusedPairStem
+    from ckgconv.backends.cuda.streams import IN_ORDER
 
     graphs = packed((6, random_edges(6, 7, 1)))
     encoder, encoding = kind().double(), Encoding("rrwp", 2, 0, "global")

@@ -51,7 +51,7 @@ def test_forward_and_backward(dropout, padding, path, monkeypatch):
     from ckgconv.backends.cuda.node_pass import launch
     from ckgconv.backends.cuda.node_pass.options import Dropout
     from ckgconv.backends.cuda.node_pass.tail import Nodes, block_tail
-    from ckgconv.backends.cuda.schedule import IN_ORDER
+    from ckgconv.backends.cuda.streams import IN_ORDER
 
     block, asked = drawn_block(dropout), []
     rough = copy.deepcopy(block).float().to(DEVICE)

@@ -20,7 +20,7 @@ from ckgconv.campaigns.plan import read_campaign
 from ckgconv.engine import checkpoint
 from ckgconv.engine.members import member_folders
 from ckgconv.engine.record import Best, Epoch, Record, load_record, new_record
-from ckgconv.engine.sound import State
+from ckgconv.engine.saved_state import State
 from ckgconv.estimators import CKGCNClassifier
 from ckgconv.files import digest, valid_json
 from ckgconv.recipes import to_json

@@ -1,8 +1,8 @@
-"""The kernels ψ of a network on a CPU, one layer at a time, when it is needed (Eqs. 5 and 6).
+"""The kernels ψ of a network on a CPU, evaluated lazily, one layer at a time (Eqs. 5 and 6).
 
-Each layer is convolved while its ψ is still in cache. In training `kernel_mlp` replaces a dozen torch operations and
-keeps its buffers from step to step. In evaluation no statistics couple the rows, so equal rows of pair features are
-evaluated once.
+So a layer is convolved while its ψ is still in cache. In training, `kernel_mlp` of this folder replaces a dozen torch
+operations and keeps its buffers from step to step (`ops.kernel_mlp` is that of a single layer with weighted rows). In
+evaluation no statistics couple the rows, so equal rows of pair features are evaluated once.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ BUFFERS = 5
 
 
 class CPUKernel(Kernel):
-    """`Kernel` by the passes of this package where they apply, else as it is."""
+    """`Kernel` by the passes of this package where they apply, otherwise the plain module."""
 
     norm: WeightedBatchNorm
     _memory: Memory
@@ -74,7 +74,7 @@ class CPUKernel(Kernel):
         if kinds is not None:
             pairs = kinds.pairs
         elif rows is not None:
-            x = x.index_select(0, rows.some)
+            x = x.index_select(0, rows.representative)
         shared = kernel_mlp.share_buffers(x, self.memory)
         stages, running = stages_of(self)
         for own in by_layer(kernel_mlp.folded(stages, running, self.norm.epsilon)):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ckgconv.backends.cuda.schedule import InOrder
+from ckgconv.backends.cuda.streams import Streams
 from ckgconv.nn.encoders import AttributeEncoder, ConstantEncoder, LinearEncoder, TypeEncoder
 from ckgconv.nn.stem import Edges
 from ckgconv.ops.lookup import lookup
@@ -38,7 +38,7 @@ class Listed(NamedTuple):
 AnyEdges = Edges | Projected | Listed
 
 
-def factored(encoder: AttributeEncoder, features: Tensor | None, row: Tensor, schedule: InOrder) -> AnyEdges:
+def factored(encoder: AttributeEncoder, features: Tensor | None, row: Tensor, streams: Streams) -> AnyEdges:
     """Embedded attributes of edges on rows [M] by their factors, or as they are where several tables are summed."""
     edges = row.shape[0]
     if isinstance(encoder, ConstantEncoder):
@@ -50,12 +50,12 @@ def factored(encoder: AttributeEncoder, features: Tensor | None, row: Tensor, sc
         return Projected(row, torch.cat([features, features.new_ones(edges, 1)], dim=1), matrix)
     if len(encoder.tables) == 1:
         return Listed(row, features[:, 0], encoder.tables[0].weight)
-    return Edges(row, embedded(encoder, features, schedule))
+    return Edges(row, embedded(encoder, features, streams))
 
 
-def embedded(encoder: AttributeEncoder, features: Tensor, schedule: InOrder) -> Tensor:
+def embedded(encoder: AttributeEncoder, features: Tensor, streams: Streams) -> Tensor:
     """[M, D] as the encoder itself; gradients of tables are computed on a side stream."""
     if not isinstance(encoder, TypeEncoder):
         return encoder(features, features.shape[0])
     tables = zip(features.unbind(1), encoder.tables, strict=True)
-    return reduce(add, (lookup(column, table.weight, schedule.side_stream) for column, table in tables))
+    return reduce(add, (lookup(column, table.weight, streams.side_stream) for column, table in tables))

@@ -12,7 +12,7 @@ Legend: G graphs, N nodes, P pairs, E edges: capacities, not counts.
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -20,10 +20,18 @@ from torch.nn import functional as F
 
 from ckgconv.backends.cuda.assembly import Capacity, Edges, Members, members
 from ckgconv.backends.cuda.assembly.naive import Ragged, ragged
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
+from ckgconv.backends.cuda.streams import IN_ORDER, Streams
 from ckgconv.backends.cuda.walk import walk_coordinates
 from ckgconv.graphs import GraphBatch, Pairs, ends
 from ckgconv.pairs.encode import Encoding
+
+
+@runtime_checkable
+class AssembledModel(Protocol):
+    """A model that reads values of a batch which depend on no weight: they are computed when the batch is assembled."""
+
+    def assembled(self, batch: GraphBatch) -> GraphBatch:
+        """The batch with these values; called in the mode, training or evaluation, of the step."""
 
 
 class GraphStore(Protocol):
@@ -120,7 +128,7 @@ def padded_batch(
     capacity: Capacity,
     encoding: Encoding,
     dtype: torch.dtype,
-    schedule: InOrder = IN_ORDER,
+    streams: Streams = IN_ORDER,
 ) -> tuple[GraphBatch, Ragged]:
     """Graphs of the given numbers [G], and which nodes they are.
 
@@ -143,7 +151,7 @@ def padded_batch(
         found = members(edges_of, numbers, capacity, like)
         nodes, edge, edge_row, degree = found.nodes, found.edge, found.edge_row, found.degree
         if stored is None:
-            schedule.wait_for_prefetch()  # the launch of the walks occupies much of the device
+            streams.wait_for_prefetch()  # the launch of the walks occupies much of the device
             pairs, node_encoding = _walked(found, capacity, encoding.steps, dtype)
         else:
             pairs = _all_pairs(found, _looked_up(stored, found, numbers, dtype))

@@ -20,8 +20,8 @@ from ckgconv.backends.cuda.attributes import AnyEdges, embedded, factored
 from ckgconv.backends.cuda.kernel import FusedKernel, only_real
 from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder, ScheduledModel
 from ckgconv.backends.cuda.stem.modules import FusedNodeStem, FusedPairStem
+from ckgconv.backends.cuda.streams import IN_ORDER, StreamedModel, Streams
 from ckgconv.backends.cuda.supports import blocks_reason
 from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
@@ -34,51 +34,51 @@ from ckgconv.ops.launch import draw_seeds
 from ckgconv.ops.precision import without_autocast
 
 
-class FusedCKGCN(ScheduledModel, CKGCN):
+class FusedCKGCN(StreamedModel, CKGCN):
     """`CKGCN` on a CUDA GPU; `backends.accelerate` swaps its submodules for fused ones too."""
 
     kernel: FusedKernel | GivenKernels
     node_stem: FusedNodeStem
     pair_stem: FusedPairStem
 
-    def forward(self, data: Data | GraphBatch | LayeredBatch | Handed, schedule: InOrder = IN_ORDER) -> Tensor:
+    def forward(self, data: Data | GraphBatch | LayeredBatch | Handed, streams: Streams = IN_ORDER) -> Tensor:
         if isinstance(data, LayeredBatch | Handed):
             return super().forward(data)
         batch = data if isinstance(data, GraphBatch) else self.prepare_step(data)
-        return self.read_out(self.embed(batch, schedule))
+        return self.read_out(self.embed(batch, streams))
 
     def layer_states(self, layer: int, states: Tensor, batch: GraphBatch) -> Tensor:
         return super().layer_states(layer, states, replace(batch, pairs=sorted_by_sender(batch.pairs)))
 
-    def embed(self, batch: GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
-        return self.pooled(self.node_states(batch, schedule), batch)
+    def embed(self, batch: GraphBatch, streams: Streams = IN_ORDER) -> Tensor:
+        return self.pooled(self.node_states(batch, streams), batch)
 
-    def node_states(self, batch: GraphBatch, schedule: InOrder = IN_ORDER) -> Tensor:
+    def node_states(self, batch: GraphBatch, streams: Streams = IN_ORDER) -> Tensor:
         if not dispatch.uses_triton(batch.degree):
             return super().node_states(batch)
         with without_autocast(batch.degree):
-            begin = schedule.point()
-            with schedule.side_stream():
+            begin = streams.point()
+            with streams.side_stream():
                 seeds = draw_seeds(batch.degree.device, 2) if self.training else None
-            edges = self._edge_factors(batch, schedule)
-            e, part = self.pair_stem.with_moments(batch.pairs, batch.degree, edges, batch.position, schedule)
+            edges = self._edge_factors(batch, streams)
+            e, part = self.pair_stem.with_moments(batch.pairs, batch.degree, edges, batch.position, streams)
             if part is None:
-                schedule.join()  # for the seeds; a fused stem has already joined
+                streams.join()  # for the seeds; a fused stem has already joined
             # Concurrent with all of the above and with the pairs pass; joined where the blocks start.
-            with schedule.side_stream(since=begin):
-                h = self._node_features(batch, schedule)
-        return self._run_blocks(h, e, part, seeds, batch, schedule)
+            with streams.side_stream(since=begin):
+                h = self._node_features(batch, streams)
+        return self._run_blocks(h, e, part, seeds, batch, streams)
 
-    def _node_features(self, batch: GraphBatch, schedule: InOrder) -> Tensor:
+    def _node_features(self, batch: GraphBatch, streams: Streams) -> Tensor:
         """h⁰ [N, D]."""
-        attributes = embedded(self.node_encoder, batch.node_features, schedule)
-        return self.node_stem(attributes, self._node_encoding(batch), batch.node_weight, batch.node_filled, schedule)
+        attributes = embedded(self.node_encoder, batch.node_features, streams)
+        return self.node_stem(attributes, self._node_encoding(batch), batch.node_weight, batch.node_filled, streams)
 
-    def _edge_factors(self, batch: GraphBatch, schedule: InOrder) -> AnyEdges | None:
+    def _edge_factors(self, batch: GraphBatch, streams: Streams) -> AnyEdges | None:
         """Embedded attributes of edges; their factors where the scatter onto pairs may precede the projection."""
         if self.edge_encoder is None or self.recipe.combine != "sum":
             return self._edges(batch)
-        return factored(self.edge_encoder, batch.edge_features, batch.edge_row, schedule)
+        return factored(self.edge_encoder, batch.edge_features, batch.edge_row, streams)
 
     def _run_blocks(
         self,
@@ -87,7 +87,7 @@ class FusedCKGCN(ScheduledModel, CKGCN):
         part: Tensor | None,
         seeds: Tensor | None,
         batch: GraphBatch,
-        schedule: InOrder,
+        streams: Streams,
     ) -> Tensor:
         """h⁰ [N, D], which may still be computed on a side stream, and pair features [R, D] → hᴸ [N, D].
 
@@ -96,24 +96,24 @@ class FusedCKGCN(ScheduledModel, CKGCN):
             seeds: [2, 1], of the masks of kernels and nodes, in training.
         """
         if blocks_reason(self.blocks, h, batch.pairs, batch.degree) is not None:
-            schedule.join()
-            schedule.start_prefetch()
+            streams.join()
+            streams.start_prefetch()
             return self._block_after_block(h, e, batch)
         kernel_seed, node_seed = (None, None) if seeds is None else seeds
         if self.blocks[0].training and node_seed is None:  # blocks train although the network is in eval mode
             node_seed = draw_seeds(h.device, 1)[0]
-        dropout = None if node_seed is None else self._dropout(node_seed, batch, schedule)
-        psi = self._stacked_kernels(e, batch.pairs, part, kernel_seed, schedule)
-        schedule.join()
-        schedule.start_prefetch()
-        return fused_blocks(self.blocks, h, psi, batch, dropout if self.blocks[0].training else None, schedule)
+        dropout = None if node_seed is None else self._dropout(node_seed, batch, streams)
+        psi = self._stacked_kernels(e, batch.pairs, part, kernel_seed, streams)
+        streams.join()
+        streams.start_prefetch()
+        return fused_blocks(self.blocks, h, psi, batch, dropout if self.blocks[0].training else None, streams)
 
-    def _dropout(self, seed: Tensor, batch: GraphBatch, schedule: InOrder) -> Dropout:
+    def _dropout(self, seed: Tensor, batch: GraphBatch, streams: Streams) -> Dropout:
         """Of the node pass; the blocks that are dropped are drawn concurrently with the pairs pass."""
         drop_paths, probability = [block.drop_path for block in self.blocks], self.blocks[0].dropout
         if not any(each.drops for each in drop_paths):
             return Dropout(seed, probability)
-        with schedule.side_stream():
+        with streams.side_stream():
             return Dropout(seed, probability, all_paths(drop_paths, batch))
 
     def _block_after_block(self, h: Tensor, e: Tensor, batch: GraphBatch) -> Tensor:
@@ -124,13 +124,13 @@ class FusedCKGCN(ScheduledModel, CKGCN):
         return h
 
     def _stacked_kernels(
-        self, e: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, schedule: InOrder
+        self, e: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, streams: Streams
     ) -> Tensor:
         """ψ [L, P, D] of all layers."""
         kernel = self.kernel
         stacked = None
         if isinstance(kernel, FusedKernel):
-            stacked = kernel.constrained_layers(e, pairs, part, seed, schedule)
+            stacked = kernel.constrained_layers(e, pairs, part, seed, streams)
         if stacked is None:
             stacked = only_real(torch.stack([psi.stored for psi in kernel(e, pairs)]), pairs)
         return stacked
@@ -142,11 +142,11 @@ def fused_blocks(
     psi: Tensor,
     batch: GraphBatch,
     dropout: Dropout | None,
-    schedule: InOrder = IN_ORDER,
+    streams: Streams = IN_ORDER,
 ) -> Tensor:
     """hᴸ [N, D] by the node pass; `dropout` in training, None in evaluation."""
     norms: list[Any] = [norm for block in blocks for norm in (block.convolution_norm, block.ffn_norm)]
-    settings = launch.settings_of(h, [norm.running for norm in norms], norms[0], schedule)
+    settings = launch.settings_of(h, [norm.running for norm in norms], norms[0], streams)
     lists, fields = support_lists(batch), [block_fields(block, h) for block in blocks]
     if dropout is None:
         return launch.evaluated_node_pass(h, psi, lists, fields, settings, batch.node_filled)

@@ -1,11 +1,11 @@
-"""Triton kernels are compiled side by side, and what is said meanwhile: the first step on a machine waits for them.
+"""Compile the Triton kernels of a step in parallel, and tell the user: the first step on a machine waits for them.
 
-A kernel is compiled when it is first launched, so the kernels of a step would be compiled one after the other. `ahead`
-lets a step go through its launches once without running them: each only hands its kernel to a pool of threads, which
-share the processors, since Triton's compiler holds Python's lock for little of its time.
+Triton compiles a kernel when it is first launched, so the kernels of a step would be compiled one after the other.
+Inside `ahead` a step goes through its launches without running them: each only hands its kernel to a pool of threads.
+They run in parallel, since Triton's compiler rarely holds Python's global lock.
 
-Triton keeps what it has compiled in ~/.triton/cache, or where $TRITON_CACHE_DIR says, and reads it there in later runs,
-whatever their seed: a folder that moves with the runs spares other machines the time.
+Triton keeps compiled kernels in ~/.triton/cache, or in $TRITON_CACHE_DIR, for later runs with any seed: a folder that
+moves with the runs saves other machines the time.
 """
 
 import os
@@ -32,7 +32,7 @@ class Counts:
 
 @contextmanager
 def compiling(what: str, tell: Tell) -> Iterator[Counts]:
-    """Say so where kernels of a step are compiled in this context, and afterwards how many and how long it took."""
+    """Tell that kernels of a step are being compiled in this context, and afterwards how many and how long it took."""
     counts = Counts()
     if not has_triton():
         yield counts
@@ -63,9 +63,9 @@ def compiling(what: str, tell: Tell) -> Iterator[Counts]:
 
 @contextmanager
 def ahead() -> Iterator[None]:
-    """Launches of Triton kernels in this context, of any thread, compute nothing; at its end all are compiled.
+    """Launches of Triton kernels in this context, from any thread, compute nothing; at its end all are compiled.
 
-    What is computed from their results means nothing. A kernel that does not compile says so when it is launched.
+    Values computed from their results are meaningless. A kernel that does not compile raises when it is launched.
     """
     if not has_triton():
         yield

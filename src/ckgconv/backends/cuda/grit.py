@@ -1,7 +1,7 @@
 """GRIT on a CUDA GPU: `nn.grit` with its own launches and the same parameters.
 
-Pairs are many, and each is read once per layer and direction by the attention pass. In training all blocks are one
-block pass; in evaluation, and where values of nodes are dropped, nodes run as they are written.
+Pairs are many: the attention pass reads each once per layer and direction. In training all blocks are one block pass;
+in evaluation, and with dropout on node values, the nodes are computed by the plain module.
 
 Legend: N nodes, P pairs, D width, L blocks.
 """

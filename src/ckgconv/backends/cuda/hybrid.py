@@ -1,8 +1,8 @@
 """The hybrid on a CUDA GPU: kernels and stems by fused passes, blocks in float32.
 
-Nodes are a hundredth of the data: rounding them under autocast gains nothing, and every cast is a launch. Attention
-over all pairs of a graph is one launch, other sums over the support are those of the plain module; what follows them in
-a block runs as launches of the node pass.
+Node features are a hundredth of the data, so autocast would save nothing there, and every cast is a launch. Attention
+over all pairs of a graph is one launch; other sums over the support are computed by the plain module. The rest of a
+block runs as launches of the node pass.
 
 Legend: N nodes, D width.
 """
@@ -19,7 +19,7 @@ from ckgconv.backends.cuda.ckgcn import block_fields, sorted_by_sender
 from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Dropout
 from ckgconv.backends.cuda.node_pass.tail import Nodes, block_tail
-from ckgconv.backends.cuda.schedule import IN_ORDER
+from ckgconv.backends.cuda.streams import IN_ORDER
 from ckgconv.backends.cuda.supports import attends_by_graphs, tail_reason
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock

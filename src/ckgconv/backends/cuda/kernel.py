@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ckgconv.backends.cuda.pairs_pass import launch
 from ckgconv.backends.cuda.pairs_pass.options import Dropout, settings_of
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.backends.cuda.stem.modules import counted_rows
+from ckgconv.backends.cuda.streams import IN_ORDER, Streams
 from ckgconv.backends.cuda.supports import kernel_reason
 from ckgconv.backends.stages import mlp_dropout, stages_of
 from ckgconv.graphs import Pairs
@@ -43,14 +43,14 @@ class FusedKernel(Kernel):
         return self.layers * (2 * len(self.blocks) * self.linear.weight.shape[-1] + self.channels)
 
     def all_layers(
-        self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, schedule: InOrder
+        self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, streams: Streams
     ) -> Tensor:
         """ψ [L, R, C] of all layers before its constraint; rows of padding are not written.
 
         Moments `part` [3, D] (W, μ, M₂) of the features, and the seed [1] of the masks, are found here unless given.
         """
         stages, running = stages_of(self)
-        settings = settings_of(pair_features, running, self.norm, schedule)
+        settings = settings_of(pair_features, running, self.norm, streams)
         rows = counted_rows(pairs)
         if not self.training:
             return launch.evaluated_kernel_mlp(pair_features, stages, settings, rows)
@@ -62,7 +62,7 @@ class FusedKernel(Kernel):
         return psi
 
     def constrained_layers(
-        self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, schedule: InOrder
+        self, pair_features: Tensor, pairs: Pairs, part: Tensor | None, seed: Tensor | None, streams: Streams
     ) -> Tensor | None:
         """ψ [L, P, C] of all layers under its constraint, or None where no fused pass computes it.
 
@@ -70,7 +70,7 @@ class FusedKernel(Kernel):
         """
         if self.constraint == "softplus" or kernel_reason(self, pair_features) is not None:
             return None
-        psi = self.all_layers(pair_features, pairs, part, seed, schedule)
+        psi = self.all_layers(pair_features, pairs, part, seed, streams)
         if self.constraint == "none":
             return psi
         psi = softmax.summing_softmax(psi, pairs.rowptr, pairs.support_size, pairs.filled)

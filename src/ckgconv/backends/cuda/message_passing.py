@@ -1,9 +1,9 @@
 """Message passing on a CUDA GPU: `nn.message_passing` with its own launches along edges and the same parameters.
 
-The edges of a batch are sorted by both ends once, and all layers sum in these orders. Nodes and edges are few, so that
-they stay float32 under autocast: every cast would be a launch. In training the blocks run as one pass where
-`supports.message_blocks_reason` allows it, and else block after block. The order of the edges depends on no weight: in
-captured steps it is found while the step before is still at work.
+The edges of a batch are sorted by receiver and by sender once, and all layers sum in these orders. Nodes and edges are
+few, so they stay float32 under autocast: every cast would be a launch. In training the blocks run as one pass where
+`supports.message_blocks_reason` allows it, otherwise one after the other. The order of the edges depends on no weight,
+so in captured steps it is computed while the previous step is still running.
 
 Legend: N nodes, E edges, P pairs, D width.
 """

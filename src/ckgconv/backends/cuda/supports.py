@@ -14,7 +14,7 @@ from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.ckgcn import CKGCN
-from ckgconv.nn.coordinates import RandomWalkEncoder
+from ckgconv.nn.coordinates import NormalisedEncoder
 from ckgconv.nn.grit import GRIT, GRITBlock
 from ckgconv.nn.head import PyramidHead
 from ckgconv.nn.hybrid import Hybrid
@@ -175,7 +175,7 @@ def attends_by_graphs(support: str | int, batch: GraphBatch) -> bool:
 
 def reads_fixed_walks(stem: PairStem) -> bool:
     """Whether the input of the first norm of a pair stem depends on no parameter."""
-    return isinstance(stem.encoder, RandomWalkEncoder) and stem.encoder.injection is None
+    return isinstance(stem.encoder, NormalisedEncoder) and stem.encoder.injection is None
 
 
 def sums_in_fixed_order(model: nn.Module) -> bool:

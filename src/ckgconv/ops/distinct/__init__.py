@@ -13,11 +13,11 @@ from ckgconv.ops.distinct.convolution import Support
 from ckgconv.ops.distinct.hashed import Distinct
 from ckgconv.ops.precision import HALVES
 
-LARGEST_SHARE = 0.9  # of distinct rows among all, up to which they pay
+LARGEST_SHARE = 0.9  # of distinct rows among all, up to which computing them alone saves time
 
 
 def distinct_rows(*columns: Tensor) -> Distinct | None:
-    """The distinct rows of tensors [R, …] side by side; None where it does not pay to know them.
+    """The distinct rows of tensors [R, …] side by side; None where too few rows are equal to save time.
 
     They are constants: None for tensors with a gradient, which equal values need not share.
     """
@@ -25,7 +25,7 @@ def distinct_rows(*columns: Tensor) -> Distinct | None:
     if not fixed or any(part.device.type != "cpu" or part.shape[0] == 0 for part in columns):
         return None
     found = hashed.distinct_rows(*columns)
-    return None if found is None or len(found.some) > LARGEST_SHARE * len(found.kind) else found
+    return None if found is None or len(found.representative) > LARGEST_SHARE * len(found.kind) else found
 
 
 def spread_rows(values: Tensor, rows: Distinct) -> Tensor:

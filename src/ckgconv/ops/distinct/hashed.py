@@ -21,7 +21,7 @@ SEED = 0
 class Distinct(NamedTuple):
     """Which rows are equal."""
 
-    some: Tensor  # [U] one row of each kind
+    representative: Tensor  # [U] one row of each kind
     kind: Tensor  # [R] of every row, 0 … U - 1
     order: Tensor  # [R] the rows, kind by kind
     pointer: Tensor  # [U + 1] where each kind begins in `order`
@@ -41,12 +41,12 @@ def distinct_rows(*columns: Tensor) -> Distinct | None:
     begin = first.nonzero().squeeze(1)
     if len(begin) == len(numbers):
         return None
-    some = order.index_select(0, begin)
+    representative = order.index_select(0, begin)
     kind = torch.empty_like(order).scatter_(0, order, first.cumsum(0).sub_(1))
-    same = some.index_select(0, kind)
+    same = representative.index_select(0, kind)
     if not all(torch.equal(part.index_select(0, same), part) for part in words):
         return None
-    return Distinct(some, kind, order, torch.cat([begin, begin.new_full((1,), len(numbers))]))
+    return Distinct(representative, kind, order, torch.cat([begin, begin.new_full((1,), len(numbers))]))
 
 
 def row_numbers(words: list[Tensor]) -> Tensor:
@@ -85,7 +85,8 @@ class Spread(torch.autograd.Function):
         rows: Distinct = ctx.rows
         wide = widened(gradient)
         if differentiated(gradient):
-            summed = torch.zeros(len(rows.some), wide.shape[-1], dtype=wide.dtype).index_add(0, rows.kind, wide)
+            zeros = torch.zeros(len(rows.representative), wide.shape[-1], dtype=wide.dtype)
+            summed = zeros.index_add(0, rows.kind, wide)
         else:
             summed = row_sums(wide, rows.pointer, rows.order)
         return summed.to(gradient.dtype), None

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ckgconv.backends.cuda.adamw import launch
 from ckgconv.backends.cuda.adamw.naive import Moments, Rates
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
+from ckgconv.backends.cuda.streams import IN_ORDER, Streams
 
 PIECE = 8192  # entries that one block of a launch copies
 COPIED = 64  # tensors that one launch copies, as many as its arguments hold
@@ -57,15 +57,15 @@ class FlatAdamW(torch.optim.AdamW):
         return [part.view_as(parameter) for part, parameter in zip(parts, parameters, strict=True)]
 
     @torch.no_grad()
-    def clipped_step(self, schedule: InOrder = IN_ORDER) -> None:
+    def clipped_step(self, streams: Streams = IN_ORDER) -> None:
         """Clip and update at once; a parameter that no gradient reached counts as zero."""
         parameters = self.param_groups[0]["params"]
         gradients = [p.new_zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in parameters]
         # In pieces, each copied by one block of a few launches; concatenating 150 vectors costs 39 µs.
         pieces = [piece for gradient in gradients for piece in gradient.split(PIECE)]
         for start in range(0, len(pieces), COPIED):
-            with schedule.side_stream():
+            with streams.side_stream():
                 torch._foreach_copy_(self.pieces[start : start + COPIED], pieces[start : start + COPIED])
-        schedule.join()
+        streams.join()
         rate = self.param_groups[0]["lr"]
         launch.clipped_adamw(self.flat, self.gradient, self.moments, rate, self.rates, self.average)

@@ -2,8 +2,8 @@
 
     ∂W = Σ_r g_r h_rᵀ        ∂b = Σ_r g_r
 
-A program owns a tile of one matrix and some of the rows, as in `node_pass.gradients`; rows from `filled` on are padding
-and not read.
+The product is that of `node_pass.gradients`: a program owns a tile of one matrix and some of the rows. Rows from
+`filled` on are padding and not read.
 
 Legend: K matrices of one shape, R rows, A and B channels of two factors, S parts.
 """
@@ -19,7 +19,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ckgconv.backends.cuda.node_pass.gradients import PIECE, SPAN, TILE, some_rows
+from ckgconv.backends.cuda.node_pass.gradients import PIECE, SPAN, TILE, matrix_gradient
 from ckgconv.ops.reductions import write_sums
 
 Matrices = list[tuple[Tensor, Tensor]]  # ∂W [K, A, B] and ∂b [K, A] of each shape
@@ -44,28 +44,11 @@ def products(
     left, right, parts, bias_parts, part_stride, rows, filled, A: tl.constexpr, B: tl.constexpr,
     PRECISION: tl.constexpr, PIECE: tl.constexpr, SPAN: tl.constexpr, TILE: tl.constexpr,
 ):  # fmt: skip
-    """Parts [K, A, B] of Σ g hᵀ and [K, A] of Σ g; the next rows are loaded while the current ones are multiplied."""
-    number, tile, split = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    tiles = tl.cdiv(B, TILE)
-    a = tile // tiles * TILE + tl.arange(0, TILE)
-    b = tile % tiles * TILE + tl.arange(0, TILE)
-    first = number.to(tl.int64) * rows
-    total = tl.zeros([TILE, TILE], tl.float32)
-    sums = tl.zeros([PIECE, TILE], tl.float32)
-    end = tl.minimum((split + 1) * SPAN, tl.load(filled).to(tl.int32))
-    g = some_rows(left, first, split * SPAN, end, a, A, PIECE)
-    h = some_rows(right, first, split * SPAN, end, b, B, PIECE)
-    for start in range(split * SPAN, end, PIECE):
-        next_g = some_rows(left, first, start + PIECE, end, a, A, PIECE)
-        next_h = some_rows(right, first, start + PIECE, end, b, B, PIECE)
-        total = tl.dot(tl.trans(g), h, total, input_precision=PRECISION)
-        sums += g
-        g, h = next_g, next_h
-    part = split.to(tl.int64) * part_stride
-    inside = (a < A)[:, None] & (b < B)[None, :]
-    tl.store(parts + part + number * A * B + a[:, None] * B + b[None, :], total, mask=inside)
-    if tile % tiles == 0:
-        tl.store(bias_parts + part + number * A + a, tl.sum(sums, axis=0), mask=a < A)
+    """Parts [K, A, B] of Σ g hᵀ and [K, A] of Σ g, over the filled rows."""
+    matrix_gradient(
+        left, right, parts, bias_parts, part_stride, rows, tl.load(filled).to(tl.int32), tl.program_id(1), A, B, A, B,
+        PRECISION, PIECE, SPAN, TILE,
+    )  # fmt: skip
 
 
 def matrix_gradients(groups: Sequence[Factors], precision: str) -> Matrices:

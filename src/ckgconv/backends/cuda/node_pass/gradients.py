@@ -39,11 +39,11 @@ def some_rows(values, first, start, end, columns, PITCH: tl.constexpr, PIECE: tl
 
 @triton.jit
 def matrix_gradient(
-    left, right, parts, bias_parts, part_stride, nodes, tile, A: tl.constexpr, B: tl.constexpr,
+    left, right, parts, bias_parts, part_stride, nodes, filled, tile, A: tl.constexpr, B: tl.constexpr,
     A_PITCH: tl.constexpr, B_PITCH: tl.constexpr, PRECISION: tl.constexpr, PIECE: tl.constexpr, SPAN: tl.constexpr,
     TILE: tl.constexpr,
 ):  # fmt: skip
-    """Parts [L, A, B] of Σ g hᵀ and [L, A] of Σ g; rows of both factors are written, and finite, up to N.
+    """Parts [L, A, B] of Σ g hᵀ and [L, A] of Σ g over the first `filled` of the N rows of each layer, all finite.
 
     The next rows are loaded into registers while the current ones are multiplied. The compiler's own pipeline would
     load four bytes at a time, already transposed for the product: that cost 28 µs for ZINC.
@@ -55,7 +55,7 @@ def matrix_gradient(
     first = layer.to(tl.int64) * nodes
     total = tl.zeros([TILE, TILE], tl.float32)
     sums = tl.zeros([PIECE, TILE], tl.float32)
-    end = tl.minimum((split + 1) * SPAN, nodes)
+    end = tl.minimum((split + 1) * SPAN, filled)
     g = some_rows(left, first, split * SPAN, end, a, A_PITCH, PIECE)
     h = some_rows(right, first, split * SPAN, end, b, B_PITCH, PIECE)
     for start in range(split * SPAN, end, PIECE):
@@ -81,18 +81,18 @@ def matrix_gradients(
     tile = tl.program_id(1)
     if tile < SQUARE:
         matrix_gradient(
-            projected, scaled, weight, bias, part_stride, nodes, tile, D, D, PITCH, PITCH, PRECISION, PIECE, SPAN,
-            TILE,
+            projected, scaled, weight, bias, part_stride, nodes, nodes, tile, D, D, PITCH, PITCH, PRECISION, PIECE,
+            SPAN, TILE,
         )  # fmt: skip
     elif tile < SQUARE + OBLONG:
         matrix_gradient(
-            gradient_hidden, u, weight_in, bias_in, part_stride, nodes, tile - SQUARE, H, D, H, PITCH, PRECISION,
-            PIECE, SPAN, TILE,
+            gradient_hidden, u, weight_in, bias_in, part_stride, nodes, nodes, tile - SQUARE, H, D, H, PITCH,
+            PRECISION, PIECE, SPAN, TILE,
         )  # fmt: skip
     else:
         matrix_gradient(
-            out, hidden, weight_out, bias_out, part_stride, nodes, tile - SQUARE - OBLONG, D, H, PITCH, H, PRECISION,
-            PIECE, SPAN, TILE,
+            out, hidden, weight_out, bias_out, part_stride, nodes, nodes, tile - SQUARE - OBLONG, D, H, PITCH, H,
+            PRECISION, PIECE, SPAN, TILE,
         )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ class Factors(NamedTuple):
 
 def field_gradients(sums: Tensor, sums_out: Tensor, factors: Factors, width: int, settings: Settings) -> list[Tensor]:
     """Gradients in the order of the fields of each block, from sums [S, L, 4, D] and [S, L, 2, D] over nodes."""
-    defer = settings.schedule.defer
+    defer = settings.streams.defer
     layers, rows, inner = factors.wide.shape[1:]
     shapes = [(width, width), (width,), (inner, width), (inner,), (width, inner), (width,)]
     sizes = [layers * prod(shape) for shape in shapes]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from ckgconv.backends.cuda.schedule import InOrder
+from ckgconv.backends.cuda.streams import Streams
 from ckgconv.ops.launch import block, early_launch, launch, threshold
 
 NODES = 16  # rows of a tile: the fewest that matrix units accept
@@ -68,7 +68,7 @@ class Settings(NamedTuple):
     momentum: float
     epsilon: float
     precision: str
-    schedule: InOrder
+    streams: Streams
 
 
 class Direction:

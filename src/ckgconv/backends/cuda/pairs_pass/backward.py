@@ -32,17 +32,17 @@ class Backward(Direction):
             outputs: [L, R, pitch of D] of every stage but the last.
             gradient: ∂ψ [L, R, pitch of D].
         """
-        schedule, self.moments, self.outputs = self.settings.schedule, moments, outputs
+        streams, self.moments, self.outputs = self.settings.streams, moments, outputs
         self._allocate()
         for number in range(self.last, -1, -1):
             self._stage(number, gradient)
-        last_stage = schedule.point()
+        last_stage = streams.point()
         gradient_x = self._input_gradient()
         # The input's gradient is bound by memory: deferred launches, and the stem of the nodes, may run concurrently.
-        schedule.flush_deferred(since=last_stage)
+        streams.flush_deferred(since=last_stage)
         # These sums read as much memory as the input's gradient, for which the stem waits: concurrent, they delay it.
         sums = torch.empty_like(self.parts[0])
-        schedule.defer(partial(write_sums, self.parts, sums), self.parts, sums)
+        streams.defer(partial(write_sums, self.parts, sums), self.parts, sums)
         return gradient_x[:, : self.channels], self._field_gradients(sums.split(self.sizes))
 
     def _allocate(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ckgconv.backends.cuda.schedule import InOrder
+from ckgconv.backends.cuda.streams import Streams
 from ckgconv.backends.stages import Running, Stage
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.launch import block, launch, pitch, product_precision, programs, storage, threshold
@@ -74,7 +74,7 @@ class Settings(NamedTuple):
     epsilon: float
     storage: torch.dtype
     precision: str
-    schedule: InOrder
+    streams: Streams
 
     @property
     def activation_dtype(self) -> torch.dtype:
@@ -112,9 +112,9 @@ class Direction:
         }
 
 
-def settings_of(x: Tensor, running: Running, norm: WeightedBatchNorm, schedule: InOrder) -> Settings:
+def settings_of(x: Tensor, running: Running, norm: WeightedBatchNorm, streams: Streams) -> Settings:
     """The settings of a pass over x, in the precision of the current context."""
-    return Settings(running, norm.momentum, norm.epsilon, storage(x), product_precision(), schedule)
+    return Settings(running, norm.momentum, norm.epsilon, storage(x), product_precision(), streams)
 
 
 def rows_of(x: Tensor, weight: Tensor | None, filled: Tensor | None) -> Rows:

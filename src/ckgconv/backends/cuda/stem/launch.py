@@ -20,7 +20,7 @@ from ckgconv.backends.cuda.pairs_pass.backward_stage import backward_stage
 from ckgconv.backends.cuda.pairs_pass.forward_stage import forward_stage
 from ckgconv.backends.cuda.pairs_pass.options import Rows
 from ckgconv.backends.cuda.pairs_pass.row_kernels import row_moments
-from ckgconv.backends.cuda.schedule import InOrder
+from ckgconv.backends.cuda.streams import Streams
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.dispatch import shared_memory
@@ -55,14 +55,14 @@ class Settings(NamedTuple):
     momentum: float
     epsilon: float
     precision: str
-    schedule: InOrder
+    streams: Streams
 
 
-def settings_of(x: Tensor, norms: Sequence[WeightedBatchNorm], schedule: InOrder) -> Settings:
+def settings_of(x: Tensor, norms: Sequence[WeightedBatchNorm], streams: Streams) -> Settings:
     """The settings of a stem with these two norms over x."""
     precision = "tf32" if torch.is_autocast_enabled(x.device.type) else product_precision()
     running = [norm.running for norm in norms]
-    return Settings(running, norms[1].momentum, norms[1].epsilon, precision, schedule)
+    return Settings(running, norms[1].momentum, norms[1].epsilon, precision, streams)
 
 
 def encoding_parts(x: Tensor, width: int, rows: Rows) -> Tensor:
@@ -197,14 +197,14 @@ class StemBackward:
 
     def run(self, gradient: Tensor, settings: Settings) -> tuple[Tensor | None, ...]:
         """∂a, None for rows and settings, and the gradients of the parameters."""
-        schedule, parameters = settings.schedule, self.parameters
+        streams, parameters = settings.streams, self.parameters
         sums_out, norm_out = self._norm_sums(gradient, settings), self.x.new_empty(2 * self.width)
-        schedule.defer(partial(write_sums, sums_out, norm_out), sums_out, norm_out)
+        streams.defer(partial(write_sums, sums_out, norm_out), sums_out, norm_out)
         # `norm_sums` is bound by memory and runs alone: 5 µs for the pairs of ZINC, 30 with a concurrent launch.
-        after_sums = schedule.point()
+        after_sums = streams.point()
         carried, parts, sizes = self._stage(gradient, sums_out, settings)
-        schedule.flush_deferred(since=after_sums)
-        with schedule.side_stream(parts):
+        streams.flush_deferred(since=after_sums)
+        with streams.side_stream(parts):
             weight, _, norm = summed(parts).split(sizes)
         shift, scale = norm.view(2, *parameters.scale.shape)
         shift_out, scale_out = norm_out.view(2, *parameters.scale_out.shape)

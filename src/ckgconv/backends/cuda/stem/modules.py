@@ -8,11 +8,11 @@ from torch.nn import functional as F
 
 from ckgconv.backends.cuda.attributes import AnyEdges, Listed, Projected
 from ckgconv.backends.cuda.pairs_pass.options import Rows, rows_of
-from ckgconv.backends.cuda.schedule import IN_ORDER, InOrder
 from ckgconv.backends.cuda.stem import launch
+from ckgconv.backends.cuda.streams import IN_ORDER, Streams
 from ckgconv.backends.cuda.supports import reads_fixed_walks, stem_reason
 from ckgconv.graphs import Pairs
-from ckgconv.nn.coordinates import RandomWalkEncoder
+from ckgconv.nn.coordinates import NormalisedEncoder
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Mix, NodeStem, PairStem, on_edges
 from ckgconv.ops.lookup import lookup_onto
@@ -27,7 +27,7 @@ class FusedNodeStem(NodeStem):
         node_encoding: Tensor,
         node_weight: Tensor | None = None,
         node_filled: Tensor | None = None,
-        schedule: InOrder = IN_ORDER,
+        streams: Streams = IN_ORDER,
     ) -> Tensor:
         """`node_filled` [1]: nodes from there on are padding."""
         if stem_reason(self, self.mix, node_encoding, node_encoding.shape[0]) is not None:
@@ -37,7 +37,7 @@ class FusedNodeStem(NodeStem):
         rows = rows_of(node_encoding, counted, node_filled)
         parts = launch.encoding_parts(node_encoding, self.mix.width, rows)
         norms = (self.encoding_norm, self.norm)
-        h, _ = fused_stem(attributes, node_encoding, parts, self.mix, norms, rows, schedule)
+        h, _ = fused_stem(attributes, node_encoding, parts, self.mix, norms, rows, streams)
         return h
 
 
@@ -50,18 +50,18 @@ class FusedPairStem(PairStem):
         return self.with_moments(pairs, degree, edges, position, IN_ORDER)[0]
 
     def with_moments(
-        self, pairs: Pairs, degree: Tensor, edges: AnyEdges | None, position: Tensor | None, schedule: InOrder
+        self, pairs: Pairs, degree: Tensor, edges: AnyEdges | None, position: Tensor | None, streams: Streams
     ) -> tuple[Tensor, Tensor | None]:
         """e⁰ [R, D], and its moments as a part [3, D] (W, μ, M₂) where they are known without reading it again."""
 
         def attributes() -> tuple[Tensor, Tensor | None]:
-            return self._attributes(pairs, degree, edges, position, schedule)
+            return self._attributes(pairs, degree, edges, position, streams)
 
         pairs = self.placed(pairs, position)
         # The fused stem sends no gradient to the coordinates.
         fixed = reads_fixed_walks(self) and not pairs.coordinates.requires_grad
         if fixed and stem_reason(self, self.mix, degree, pairs.coordinates.shape[0]) is None:
-            return self._fused(pairs, degree, attributes, schedule)
+            return self._fused(pairs, degree, attributes, streams)
         on_pairs, placed = attributes()
         features = self.mix(on_pairs, self.encoder(pairs, degree))
         if placed is not None:
@@ -69,22 +69,22 @@ class FusedPairStem(PairStem):
         return self.norm(features, pairs.row_weight), None
 
     def _fused(
-        self, pairs: Pairs, degree: Tensor, attributes: Callable[[], tuple[Tensor, Tensor | None]], schedule: InOrder
+        self, pairs: Pairs, degree: Tensor, attributes: Callable[[], tuple[Tensor, Tensor | None]], streams: Streams
     ) -> tuple[Tensor, Tensor]:
         """Moments of the coordinates do not depend on the attributes: both are computed concurrently."""
-        assert isinstance(self.encoder, RandomWalkEncoder)
+        assert isinstance(self.encoder, NormalisedEncoder)
         rows = counted_rows(pairs)
         encoded = self.encoder.scaled(pairs, degree)
-        begin = schedule.point()
+        begin = streams.point()
         on_pairs, placed = attributes()
-        with schedule.side_stream(encoded, since=begin):
+        with streams.side_stream(encoded, since=begin):
             parts = launch.encoding_parts(encoded, self.mix.width, rows)
         on_pairs = on_pairs if placed is None else on_pairs + placed
-        schedule.join()
-        return fused_stem(on_pairs, encoded, parts, self.mix, (self.encoder.norm, self.norm), rows, schedule)
+        streams.join()
+        return fused_stem(on_pairs, encoded, parts, self.mix, (self.encoder.norm, self.norm), rows, streams)
 
     def _attributes(
-        self, pairs: Pairs, degree: Tensor, edges: AnyEdges | None, position: Tensor | None, schedule: InOrder
+        self, pairs: Pairs, degree: Tensor, edges: AnyEdges | None, position: Tensor | None, streams: Streams
     ) -> tuple[Tensor, Tensor | None]:
         """Attributes on all pairs [R, D], and what positions add to them; None where the first includes that."""
         rows = pairs.coordinates.shape[0]
@@ -93,7 +93,7 @@ class FusedPairStem(PairStem):
         if edges is None:
             attributes = torch.zeros(rows, self.norm.channels, dtype=degree.dtype, device=degree.device)
         elif isinstance(edges, Listed):
-            attributes = lookup_onto(edges.types, edges.row, edges.table, rows, schedule.side_stream)
+            attributes = lookup_onto(edges.types, edges.row, edges.table, rows, streams.side_stream)
         else:
             attributes = on_edges(edges.row, edges.attributes.to(degree.dtype), rows)
         if self.position is None or position is None:
@@ -122,12 +122,12 @@ def fused_stem(
     mix: Mix,
     norms: tuple[WeightedBatchNorm, WeightedBatchNorm],
     rows: Rows,
-    schedule: InOrder,
+    streams: Streams,
 ) -> tuple[Tensor, Tensor]:
     """BN( attributes + FC(BN(encoded)) ) and its moments as a part; `parts` are those of the encoding's moments."""
     assert isinstance(mix.projection, torch.nn.Linear)
     first, second = norms
     parameters = launch.Parameters(first.scale, first.shift, mix.projection.weight, second.scale, second.shift)
-    settings = launch.settings_of(encoded, norms, schedule)
+    settings = launch.settings_of(encoded, norms, streams)
     e, _, _, part = launch.stem(encoded, parts, attributes, parameters, settings, rows)
     return e, part

@@ -8,7 +8,7 @@ from torch_geometric.data import HeteroData
 from torch_geometric.nn import HeteroConv, SAGEConv, to_hetero
 
 from ckgconv import CKGConv, InputError
-from ckgconv.nn.layer_graph import GivenInput, plain_input
+from ckgconv.nn.layer_input import GivenInput, plain_input
 
 pytestmark = pytest.mark.usefixtures("double")
 

@@ -1,7 +1,7 @@
 """What PyG's tools expect of a layer: `to_hetero`, `summary` and the explainers look for a `MessagePassing`.
 
 The layer convolves over its support and not along edges, so nothing is propagated, and hooks on messages raise. An
-explainer's mask of edges is what weights are, so it multiplies them: a masked edge is one that walks follow less often.
+explainer's mask multiplies the weights of the edges: random walks follow a masked edge less often.
 
 Legend: E edges.
 """
@@ -13,18 +13,18 @@ from torch_geometric.nn import MessagePassing
 
 from ckgconv.checks import require
 from ckgconv.graphs import Flow
-from ckgconv.nn.layer_graph import PlainInput
+from ckgconv.nn.layer_input import PlainInput
 from ckgconv.pairs import Encoding
 
 
-class GraphLayer(MessagePassing):  # type: ignore[misc]
-    """A layer on graphs that does not pass messages along edges."""
+class PyGLayer(MessagePassing):  # type: ignore[misc]
+    """A PyG layer that passes no messages along edges."""
 
     def __init__(self, flow: Flow) -> None:
         super().__init__(aggr=None, flow=flow)
 
     def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
-        """PyG would write and load a `propagate` for this class, which nothing calls."""
+        """Skip the `propagate` that PyG would generate for this class: nothing calls it."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise_without_messages(type(self).__name__)

@@ -13,11 +13,11 @@ from torch import nn
 from ckgconv import InputError, open_run, recipe, train
 from ckgconv.backends.cuda.adamw.naive import Rates
 from ckgconv.engine import checkpoint, replay
-from ckgconv.engine.average import WeightAverage
 from ckgconv.engine.epoch import evaluate
 from ckgconv.engine.resume import CheckpointBudget
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
+from ckgconv.engine.weight_average import WeightAverage
 from ckgconv.nn.models import build_model
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import with_value

@@ -126,7 +126,7 @@ def predicted_with_features(run: Run, batch: Any) -> tuple[Tensor, Tensor]:
 
 
 def batches_of(rows: Sequence[int], molecules: Sequence[Molecule | None], size: int) -> Iterator[list[int]]:
-    """Rows in batches of at most `size` molecules and `MOST_PAIRS` pairs of atoms; a larger molecule is one alone."""
+    """Rows in batches of at most `size` molecules and `MOST_PAIRS` pairs of atoms; a larger molecule is a batch."""
     batch: list[int] = []
     pairs = 0
     for row in rows:

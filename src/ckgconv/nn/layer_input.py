@@ -1,4 +1,4 @@
-"""What a layer is given, in any form that PyG's layers take → nodes, edges and graphs of one kind.
+"""The input of a single layer, in any form that PyG's layers take → nodes, edges and graphs in one form.
 
     adjacency    edge_index, `EdgeIndex`, `SparseTensor` or a sparse tensor of torch (`pairs.adjacency`)
     bipartite    (x_source, x_target) → their union, sources first, on which targets receive:
@@ -44,7 +44,7 @@ class PlainInput(NamedTuple):
 
 
 def plain_input(given: GivenInput, flow: Flow) -> PlainInput:
-    """Any form of input in the form of one graph."""
+    """Input of any form as tensors over the nodes of one graph, or of one batch."""
     sizes = _sizes(given.x)
     x = joined(given.x)
     graph, stored = plain_graph(given.edge_index, given.batch, given.edge_weight, sizes, flow)

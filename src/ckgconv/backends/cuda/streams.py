@@ -1,31 +1,29 @@
 """Which stream each launch of a step runs on, and what waits for what.
 
 On one stream each launch waits for the one before it, but not every launch is on the critical path: nothing reads
-gradients of parameters before the update, nor the stem of the nodes before the blocks. A `Schedule` runs such launches
+gradients of parameters before the update, nor the stem of the nodes before the blocks. `SideStreams` runs such launches
 on side streams, in rotation, since they need not wait for each other either.
 
 Two passes decide when. The node pass occupies half of a large GPU, so the next batch is assembled concurrently: the
 model calls `start_prefetch` there. The pairs pass fills every SM, so a concurrent launch delays its next stage: what
 should not run there is deferred until the main stream calls `flush_deferred`.
 
-The engine passes a schedule to the model and to its autograd functions, whose backward passes run on other threads.
-`IN_ORDER` is the default: every launch runs on the current stream, in program order.
+The engine creates `SideStreams` for each captured step and passes it on as `streams`, to the model and to its autograd
+functions, whose backward passes run on other threads. `IN_ORDER` is the default: every launch runs on the current
+stream, in program order.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
-from ckgconv.graphs import GraphBatch
-
 Launches = Callable[[], None]
 
 
-class InOrder:
-    """Everything runs on the current stream, when it is called."""
+class Streams:
+    """The interface, and its simplest form: everything runs on the current stream, when it is called."""
 
     def point(self) -> torch.cuda.Event | None:
         """This point of the main stream, for `side_stream` and `flush_deferred`."""
@@ -60,11 +58,11 @@ class InOrder:
         """The main stream waits for all side streams, and for everything deferred."""
 
 
-IN_ORDER = InOrder()
+IN_ORDER = Streams()
 
 
-class Schedule(InOrder):
-    """The streams of one step; created on its main stream, finished by `finish`.
+class SideStreams(Streams):
+    """A main stream and several side streams, for one step; created on the main stream, finished by `finish`.
 
     Args:
         sides: the side streams.
@@ -153,15 +151,5 @@ class Schedule(InOrder):
         return self.sides[(self._turn - 1) % len(self.sides)]
 
 
-@runtime_checkable
-class AssembledModel(Protocol):
-    """A model that reads of a batch what depends on no weight, so that it can be computed with the assembly of the next
-    batch, off the critical path.
-    """
-
-    def assembled(self, batch: GraphBatch) -> GraphBatch:
-        """The batch with all that the model reads of it; called in the mode, training or not, of the step."""
-
-
-class ScheduledModel:
-    """Marks a model whose `forward(batch, schedule)` runs its launches on the streams of a schedule."""
+class StreamedModel:
+    """Marks a model whose `forward(batch, streams)` chooses the stream of each of its launches."""

@@ -7,8 +7,8 @@ import pytest
 
 from ckgconv import InputError, recipe
 from ckgconv.data.packed_molecules import read_molecules
-from ckgconv.engine import predict
-from ckgconv.engine.predict import batches_of, featuriser_of
+from ckgconv.engine import predict_molecules as predict
+from ckgconv.engine.predict_molecules import batches_of, featuriser_of
 
 
 def test_large_molecules_are_predicted_in_smaller_batches(monkeypatch):

@@ -1,4 +1,4 @@
-"""Which runs may be members of one ensemble, and what they cost together."""
+"""Whether runs can be members of one ensemble, and what they cost together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,6 +1,11 @@
-"""CKGConv as a single layer: coordinates and support of the graphs (`pairs`), ψ (`layer_kernel`), convolution.
+"""CKGConv as a single layer.
 
-    x [N, in], edges  →  P, supp  →  ψ(P_ij)  →  y [N, out]        Eqs. 3 to 7, in `kernel` and `convolution`
+    x [N, in], edges  →  P, supp  →  ψ(P_ij)  →  y [N, out]        Eqs. 3 to 7
+
+    any input → plain tensors    `layer_input`      names and values of options    `layer_options`
+    P and supp                   `pairs`            in_channels=-1                 `lazy`
+    ψ                            `layer_kernel`     what PyG's tools expect        `pyg_layer`
+    y                            `convolution`
 
 Legend: N nodes, E edges, S sources and T targets of a bipartite graph.
 """
@@ -15,9 +20,8 @@ from torch_geometric.data import Data
 from ckgconv.checks import check_shape, check_whole, require
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.convolution import KernelConvolution
-from ckgconv.nn.graph_layer import GraphLayer
 from ckgconv.nn.kernel import Kernel
-from ckgconv.nn.layer_graph import (
+from ckgconv.nn.layer_input import (
     Features,
     GivenInput,
     Sizes,
@@ -30,8 +34,9 @@ from ckgconv.nn.layer_graph import (
 from ckgconv.nn.layer_kernel import GivenKernel, MLPKernel
 from ckgconv.nn.layer_options import LAZY, ConvOptions, channel_rule, chosen_options, one_width
 from ckgconv.nn.lazy import Unbuilt, check_built, fill, first_parameter, saved_shape
+from ckgconv.nn.pyg_layer import PyGLayer
 from ckgconv.nn.stem import PairStem
-from ckgconv.nn.step_memory import CountsSteps
+from ckgconv.nn.step_memory import ChecksStepMemory
 from ckgconv.ops.precision import wide_dtype
 from ckgconv.pairs import EncodedGraphs, Encoding, Support
 from ckgconv.pairs.adjacency import Adjacency
@@ -52,7 +57,7 @@ ENCODE_FIRST = (
 )
 
 
-class CKGConv(CountsSteps, GraphLayer):
+class CKGConv(ChecksStepMemory, PyGLayer):
     """Continuous kernel graph convolution, for use like any PyG layer.
 
     Args:
@@ -282,7 +287,7 @@ class CKGConv(CountsSteps, GraphLayer):
         return with_pairs(graphs, self.encoding, self.dtype, pairs)
 
     def _cached(self, graph: GraphInput) -> EncodedGraphs:
-        """Those of the first call, for the same graphs alone."""
+        """Those of the first call; other graphs raise an error."""
         weight = graph.edge_weight
         require(
             weight is None or not weight.requires_grad,
@@ -305,7 +310,7 @@ class CKGConv(CountsSteps, GraphLayer):
         return self._cache
 
     def _traced(self, given: GivenInput, encoded: EncodedGraphs) -> GraphBatch:
-        """What `prepare` returns, by a look at shapes alone: a compiled program cannot refuse values."""
+        """What `prepare` returns, after checks of shapes only: a compiled program cannot look at values."""
         require(self.in_channels != LAZY, "in_channels is -1: call the layer once before it is compiled or exported.")
         require(not self.explain, "An explainer's mask changes the coordinates: explain the layer uncompiled.")
         check_encoding(encoded, self.description)

@@ -1,7 +1,7 @@
-"""What a checkpoint must hold before any of it is used: every tensor as the model and its optimiser have it, every
-value of its state in its place.
+"""The state in a checkpoint, checked before any of it is used: tensors have the names and shapes of the model and its
+optimiser, and JSON values their types.
 
-A digest reveals damage; it does not keep anyone from writing other files with their digests.
+A digest reveals damage, but not files that somebody else wrote together with their digests.
 """
 
 import math

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ckgconv.checks import InputError
-from ckgconv.engine.initial import freeze, take_weights
+from ckgconv.engine.initial_weights import freeze, take_weights
 from ckgconv.engine.run import train
 from ckgconv.nn.models import build_model
 from ckgconv.recipes import recipe

@@ -1,4 +1,4 @@
-"""Weights of another run to begin with, and parts of a network that training leaves as they are.
+"""Weights taken from another run, and parts of a network that training leaves as they are.
 
     training.init     a run's folder or the name of a trained network: every weight is taken but those of the head
     training.freeze   N > 0: encoders, stems, kernels and the first N blocks are not trained
@@ -22,8 +22,8 @@ FROZEN = ("node_encoder", "edge_encoder", "node_stem", "pair_stem", "kernel")
 MOST_BYTES = 2**30
 
 
-def begin(model: GraphModel, recipe: TrainingRecipe) -> None:
-    """The weights that a run begins with, and what of them stays."""
+def prepare_weights(model: GraphModel, recipe: TrainingRecipe) -> None:
+    """Take over the weights that the recipe names, and freeze the parts that it names."""
     if recipe.init:
         take_weights(model, recipe.init)
     if recipe.freeze:

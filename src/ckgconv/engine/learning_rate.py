@@ -1,6 +1,4 @@
-"""Optimiser and learning rate of a run.
-
-All parameters are updated alike, the norm of the gradient is clipped, and the learning rate is set once per epoch e:
+"""The learning rate of each epoch e, by the schedule of the recipe.
 
     e < W:  10⁻⁷ + e (base - 10⁻⁷)/W          else:  min + (base - min) s(t),  t = (e - W)/(E - W)
 
@@ -8,41 +6,18 @@ All parameters are updated alike, the norm of the gradient is clipped, and the l
     linear           s(t) = 1 - t
     constant         s(t) = 1
     constant_linear  s(t) = min(1, (1 - t)/c)     constant, but linear in the last share c = `training.cooldown`
+
+Legend: E epochs, W of them with a growing rate (warm-up).
 """
 
 import math
-from typing import Any
 
 import torch
-from torch import nn
 
-from ckgconv.backends.cuda.adamw.naive import Rates
-from ckgconv.engine.optimizers import OPTIMIZERS, adamw
-from ckgconv.ops import dispatch
 from ckgconv.recipe import TrainingRecipe
 
 # The rate of epoch 0, where the warm-up begins.
 WARMUP_START = 1e-7
-
-
-def optimizer(model: nn.Module, recipe: TrainingRecipe) -> torch.optim.Optimizer:
-    """The recipe's optimiser on every parameter that is trained, biases and norms included."""
-    parameters = [each for each in model.parameters() if each.requires_grad]
-    make = OPTIMIZERS[recipe.optimizer]
-    if make is adamw and dispatch.uses_triton(parameters[0]):
-        from ckgconv.backends.cuda.adamw.flat import FlatAdamW
-
-        rates = Rates(recipe.clip_norm, recipe.weight_decay, ema_decay=recipe.ema_decay)
-        return FlatAdamW(parameters, rates, recipe.learning_rate)
-    return make(parameters, recipe)
-
-
-def can_be_captured(optimizer: Any) -> bool:
-    """Whether a CUDA graph can contain the update.
-
-    Other optimisers keep their learning rate on the host, where a captured step would not see it change.
-    """
-    return hasattr(getattr(optimizer, "optimizer", optimizer), "clipped_step")
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
