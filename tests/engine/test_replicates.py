@@ -65,3 +65,9 @@ def test_weights_change_what_is_learned_and_the_identity_of_the_data(chosen):
 def test_splits_that_no_seed_changes_have_no_replicates(chosen):
     with pytest.raises(InputError, match="'scaffold', which no seed changes"):
         replicate_recipe(replace(chosen, data=replace(chosen.data, split="scaffold")), 1)
+
+
+def test_replicates_that_never_began_are_not_resumed(chosen, tmp_path):
+    with pytest.raises(InputError, match="none holds no run to resume: start it with resume=False"):
+        train_replicates(chosen, 2, tmp_path / "none", resume=True, device="cpu")
+    assert not (tmp_path / "none").exists()

@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from ckgconv.checks import check_whole, require
-from ckgconv.engine.repeated import MeanAndDeviation, TrainOptions, mean_and_deviation
-from ckgconv.engine.run import Run, train
-from ckgconv.engine.run_folder import has_run
+from ckgconv.checks import check_whole
+from ckgconv.engine.repeated import MeanAndDeviation, TrainOptions, mean_and_deviation, train_each
+from ckgconv.engine.run import Run
 from ckgconv.files import valid_json, write_text
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe as recipe_of
@@ -87,14 +86,7 @@ def train_folds(
     check_whole("folds", folds, 3)
     recipe = recipe_of(recipe) if isinstance(recipe, str) else recipe
     folders = [None if folder is None else fold_folder(folder, fold) for fold in range(folds)]
-    begun = [each is None or has_run(each) for each in folders]
-    resume = options.get("resume", False)
-    require(any(begun) or not resume, f"{folder} holds no run to resume: start it with resume=False.")
-    runs = []
-    for fold, place in enumerate(folders):
-        options["resume"] = resume and begun[fold]
-        runs.append(train(fold_recipe(recipe, folds, fold), folder=place, **options))
-    found = FoldedRuns(runs)
+    found = FoldedRuns(train_each([fold_recipe(recipe, folds, fold) for fold in range(folds)], folders, options))
     if folder is not None:
         write_folds(Path(folder), found)
     return found

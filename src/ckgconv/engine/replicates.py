@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from ckgconv.checks import check_whole, require
-from ckgconv.engine.repeated import MeanAndDeviation, TrainOptions, mean_and_deviation
-from ckgconv.engine.run import Run, train
-from ckgconv.engine.run_folder import has_run
+from ckgconv.engine.repeated import MeanAndDeviation, TrainOptions, mean_and_deviation, train_each
+from ckgconv.engine.run import Run
 from ckgconv.files import valid_json, write_text
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe as recipe_of
@@ -74,12 +73,9 @@ def train_replicates(
     """
     check_whole("replicates", replicates, 2)
     recipe = recipe_of(recipe) if isinstance(recipe, str) else recipe
-    resume, runs = options.get("resume", False), []
-    for number in range(replicates):
-        place = None if folder is None else replicate_folder(folder, number)
-        options["resume"] = resume and place is not None and has_run(place)
-        runs.append(train(replicate_recipe(recipe, number), folder=place, **options))
-    found = Replicates(runs)
+    numbers = range(replicates)
+    folders = [None if folder is None else replicate_folder(folder, number) for number in numbers]
+    found = Replicates(train_each([replicate_recipe(recipe, number) for number in numbers], folders, options))
     if folder is not None:
         write_replicates(Path(folder), found)
     return found
