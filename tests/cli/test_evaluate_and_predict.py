@@ -135,6 +135,10 @@ def test_wrong_input_is_a_sentence(ckgconv, runs):
         (["predict", runs[0], runs[1]], "ckgcn/seed1 is a run, but the last argument is the data to predict"),
         (["predict", *runs, "m.csv", "--embed"], "--embed was given with 3 runs"),
         (["predict", *runs, "m.csv", "-o", "m.csv"], "m.csv is the input: choose another file with -o."),
+        *(
+            (["predict", *runs, "m.csv", "-o", f"p{end}"], "would hold a CSV")
+            for end in (".parquet", ".XLSX", ".sdf.gz")
+        ),
         (["predict", *runs, "missing.csv"], "missing.csv does not exist"),
         (["predict", *runs, "wide.csv"], "wide.csv is text in UTF-16: save it as a CSV in UTF-8."),
         *(

@@ -6,6 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ckgconv import InputError
+from ckgconv.cli.feature_values import given_features
+
 SMALL = ["model.width=8", "model.blocks=1", "model.steps=3", "training.epochs=1", "training.warmup_epochs=0"]
 
 
@@ -77,3 +80,9 @@ def test_a_run_that_reads_own_columns(ckgconv):
         assert (code, says in err) == (2, True), err
     code, _, err = ckgconv("explain", "zinc", "CCO", "--feature", "ph=7")
     assert (code, "the network reads molecules alone" in err) == (2, True), err
+
+
+def test_columns_with_spaces_are_quoted_for_the_shell():
+    with pytest.raises(InputError, match="give --feature 'pH of buffer=NUMBER' --feature t=NUMBER, without"):
+        given_features(["pH of buffer", "t"], [])
+    assert given_features(["pH of buffer"], ["pH of buffer=7"]) == [7.0]

@@ -1,5 +1,6 @@
 """Drawings are well-formed SVG with colours that mean what the bar says, whatever text they have."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -14,6 +15,11 @@ def test_an_explained_molecule_parses_and_says_what_it_shows(run):
     assert "contribution to y" in texts
     assert any("baseline" in text for text in texts)
     assert [text[0] for text in texts if text[1:2].isdigit()] == ["−", "+"]
+
+
+def test_what_is_read_beside_the_molecule_is_said(run):
+    found = replace(explain(run, "CCO"), descriptors=3.0, features={"ph": -0.5})
+    assert "contribution to y (beside atoms and bonds: +2.5)<" in draw(found)
 
 
 def test_markup_in_titles_stays_text():

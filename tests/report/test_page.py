@@ -9,6 +9,7 @@ import pytest
 from browser import photograph, visit
 
 from ckgconv import InputError
+from ckgconv.engine.members import write_members
 from ckgconv.report import write_report
 
 IMAGE = re.compile(r'src="data:image/svg\+xml;base64,([^"]+)"')
@@ -65,6 +66,16 @@ def test_several_members_are_reported_together(run, tmp_path):
     text = write_report([run, replace(run)], tmp_path / "both.html").read_text()
     assert "2 members" in text
     assert "Member 1: " in text
+
+
+def test_the_members_of_an_ensemble_are_trained_again_together(run, tmp_path):
+    for name in ("member0", "member1"):
+        (tmp_path / name).mkdir()
+    write_members(tmp_path, 2)
+    members = [replace(run, folder=tmp_path / name) for name in ("member0", "member1")]
+    text = write_report(members, tmp_path / "report.html").read_text()
+    assert f"{tmp_path}/member0/recipe.json --seed 0 --ensemble-size 2 --precision 32 --out {tmp_path}-again" in text
+    assert f"ckgconv report {tmp_path}\n" in text.replace("</pre>", "\n")
 
 
 def test_runs_of_other_data_have_a_shorter_page(run, tmp_path):

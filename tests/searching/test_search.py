@@ -8,7 +8,7 @@ from ckgconv import InputError, open_run
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.searching import search as module
 from ckgconv.searching import trial as trials
-from ckgconv.searching.figure import importances
+from ckgconv.searching.figure import draw_search, importances
 from ckgconv.searching.page import write_page
 from ckgconv.searching.search import SearchSettings, draw_again, ended, run_search
 from ckgconv.searching.trial import FAILURE, TrialSettings
@@ -101,6 +101,23 @@ def test_the_page(ended_search):
     assert "`training.learning_rate`" in text
     assert set(importances(search.study())) <= set(search.space.entries)
     assert (search.path / "search.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_axes_have_the_scale_that_values_were_drawn_by(ended_search, tmp_path, monkeypatch):
+    from matplotlib import pyplot
+
+    search, _, _ = ended_search
+    monkeypatch.setattr(pyplot, "close", lambda figure: None)
+    draw_search(search, search.study(), tmp_path / "search.png")
+    figure = pyplot.gcf()
+    monkeypatch.undo()
+    scales = {each.get_title(loc="left"): each.get_xscale() for each in figure.axes}
+    logarithmic = {name for name, entry in search.space.entries.items() if entry.get("log")}
+    assert {name for name, scale in scales.items() if scale == "log"} == logarithmic
+    assert logarithmic
+    (history,) = (each for each in figure.axes if each.get_title(loc="left") == "History")
+    assert all(place == round(place) for place in history.get_xticks())
+    pyplot.close(figure)
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):

@@ -118,6 +118,11 @@ def test_a_table_comes_back_with_predictions(client):
     assert [row["id"] for row in rows] == ["'=1+1", "2", "3"]
     assert float(rows[0]["length_predicted"])
     assert (rows[1]["length_predicted"], rows[1]["reason"]) == ("", "'nonsense' is not a valid SMILES.")
+    longer = upload(client, "id,smiles\n1,CCO,5\n2,CCN\n")
+    kept, next_row = csv.DictReader(longer.text.splitlines())
+    assert (kept["smiles"], kept["length_predicted"]) == ("CCO", "")
+    assert kept["reason"] == "The row has more cells than the header: quote cells that contain the separator."
+    assert float(next_row["length_predicted"])
     named = upload(client, "smiles,other\nnonsense,CCO\n", "other")
     assert next(csv.DictReader(named.text.splitlines()))["reason"] == ""
 

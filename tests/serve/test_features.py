@@ -43,12 +43,13 @@ def test_explanations_have_a_term_for_each_column(client):
 
 
 def test_a_table_has_them_as_columns(client):
-    text = "Smiles;dose mg;pH\nCCO;;7,4\nCCCO;50;1,0\nCC;1;acid\n"
+    text = "Smiles;dose mg;pH\nCCO;;7,4\nCCCO;50;1,0\nCC;1;acid\nC;1e400;7,1\n"
     answer = client.post("/api/predict-file", files={"file": ("t.csv", text)})
     rows = list(csv.DictReader(answer.text.splitlines()))
     found = [float(row["length_predicted"]) for row in rows[:2]]
     assert found == pytest.approx(values(client, [VALUES, {"pH": 1.0, "dose mg": 50.0}]), abs=1e-4)
     assert rows[2]["reason"] == "'acid' in column 'pH' is no number, and the network reads it."
+    assert rows[3]["reason"] == "'1e400' in column 'dose mg' is larger than 1e+18, and the network reads it."
     assert (rows[2]["length_predicted"], rows[0]["reason"]) == ("", "")
     answer = client.post("/api/predict-file", files={"file": ("t.csv", "smiles,pH\nCCO,7\n")})
     assert answer.status_code == 422

@@ -127,3 +127,4 @@ def test_targets_of_several_kinds_have_intervals_and_calibrations(tmp_path):
     assert list(judged.calibration) == ["amine", "kind"]
     few = fit([replace(run, learner=replace(run.learner, data=run.learner.data.limited(10)))])
     assert few.notes[0].startswith("amine: 10 validation rows")
+    assert few.notes[1].startswith("kind: 10 validation rows")

@@ -64,7 +64,7 @@ def test_members_in_one_folder_predict_together(folder):
     assert found[0].deviation[0] == pytest.approx(np.std(alone, ddof=1))
     assert found[1].deviation is None
     assert open_runs([folder], device="cpu").predict("CCO").mean[0, 0] == pytest.approx(np.mean(alone))
-    with pytest.raises(InputError, match="is an ensemble: open it with open_runs"):
+    with pytest.raises(InputError, match=r"is an ensemble: open it with open_runs .*, such as .*member0.$"):
         open_run(folder)
 
 

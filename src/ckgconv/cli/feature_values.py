@@ -1,6 +1,7 @@
 """Values of the user's own columns for one molecule: --feature ph=7.4; --feature ph= where it is unknown."""
 
 import math
+import shlex
 from collections.abc import Sequence
 
 from ckgconv.checks import InputError, require
@@ -22,7 +23,7 @@ def given_features(columns: Sequence[str], given: Sequence[str]) -> list[float]:
         except ValueError as error:
             raise InputError(f"--feature {name} is {value!r}: give a number, with a decimal point.") from error
         require(not math.isinf(values[name]), f"--feature {name} is {value}: give a finite number.")
-    missing = " ".join(f"--feature {name}=NUMBER" for name in columns if name not in values)
+    missing = " ".join(f"--feature {shlex.quote(f'{name}=NUMBER')}" for name in columns if name not in values)
     require(
         not missing,
         f"The network reads {', '.join(columns)} beside each molecule: give {missing}, without a number where it is "

@@ -13,6 +13,7 @@ from rich.progress import Progress
 
 from ckgconv.checks import require
 from ckgconv.cli import processes, terminal
+from ckgconv.cli.output_table import check_output_table
 from ckgconv.cli.predict_table import predict_table
 from ckgconv.cli.predictions import predictor, write_columns
 from ckgconv.data import load
@@ -40,7 +41,9 @@ def predict_command(
             metavar="DATA", help="A table (CSV, TSV, SMI, SDF, parquet), a named data set or a packed .npz."
         ),
     ],
-    out: Annotated[Path, typer.Option("-o", "--out", help="CSV to write.")] = Path("predictions.csv"),
+    out: Annotated[
+        Path, typer.Option("-o", "--out", help="CSV or TSV to write, by its ending; with .gz compressed.")
+    ] = Path("predictions.csv"),
     smiles: Annotated[str | None, typer.Option(help="Table: column of the SMILES, by default as in training.")] = None,
     level: Annotated[float, typer.Option("--interval", help="Table: level of the intervals, where fitted.")] = LEVEL,
     workers: Annotated[
@@ -61,6 +64,7 @@ def predict_command(
     """
     check_names_file(out)
     check_output(out)
+    check_output_table(out)
     check_level(level)
     given = Path(data)
     is_run = (given / "recipe.json").exists() or is_ensemble(given)
@@ -98,6 +102,6 @@ def _predict_data(
         task = progress.add_task("predicting", total=graphs.num_graphs * runs.members)
         columns = runs.graphs(graphs, lambda count: progress.update(task, advance=count))
     if processes.is_first():
-        write_output(out, lambda part: write_columns(part, columns))
+        write_output(out, lambda part: write_columns(part, out, columns))
     rows = len(columns["graph"])
     return {"rows": rows, "predicted": rows, "invalid": 0}

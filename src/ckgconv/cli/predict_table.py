@@ -4,7 +4,6 @@ The output keeps every row, in order, and all columns of the input but those tha
 a temporary file and renamed at the end, so that a file under its name is complete.
 """
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ckgconv.cli import terminal
+from ckgconv.cli.output_table import table_writer
 from ckgconv.data.spreadsheet import as_text
 from ckgconv.data.table_stream import Chunk, TableStream, stream_table
 from ckgconv.data.text_file import opened
@@ -49,10 +49,10 @@ def predict_table(
 
         def write(part: Path) -> None:
             counts.update(predicted=0, invalid=0)
-            with part.open("w", newline="", encoding="utf-8") as file:
+            with table_writer(part, out) as writer:
                 for chunk, found in _predicted(opening, predictor, table, asked, chosen):
                     first = counts["predicted"] + counts["invalid"] == 0
-                    _write_chunk(csv.writer(file), table, chunk, found, first)
+                    _write_chunk(writer, table, chunk, found, first)
                     invalid = sum(1 for reason in found["reason"] if reason)
                     counts["invalid"] += invalid
                     counts["predicted"] += len(chunk.rows) - invalid

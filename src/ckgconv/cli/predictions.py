@@ -4,7 +4,6 @@ one run         y_predicted, or prediction, prediction0, …; the class; what th
 several runs    the same columns with the mean, and for each NAME also NAME_deviation and NAME_median of the members
 """
 
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from torch import Tensor
 
 from ckgconv.checks import require
+from ckgconv.cli.output_table import table_writer
 from ckgconv.data import PackedDataset
 from ckgconv.data.spreadsheet import as_text
 from ckgconv.engine.ensemble import Ensemble, open_networks
@@ -81,10 +81,9 @@ def predictor(folders: Sequence[Path], device: str, embed: bool) -> OneRun | Sev
     return SeveralRuns(runs)
 
 
-def write_columns(path: Path, columns: Columns) -> None:
-    """Write columns as a CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
+def write_columns(part: Path, out: Path, columns: Columns) -> None:
+    """Write columns into `part`, which is going to be the table `out`."""
+    with table_writer(part, out) as writer:
         writer.writerow(map(as_text, columns))
         writer.writerows(map(as_text, row) for row in zip(*columns.values(), strict=True))
 

@@ -5,6 +5,7 @@ has as many cells as the header; where that leaves none or several, the file is 
 """
 
 import csv
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -14,15 +15,24 @@ from ckgconv.data.text_file import lines_of, opened
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 TAB_SUFFIXES = (".tsv", ".tab")
+MORE_CELLS = "The row has more cells than the header: quote cells that contain the separator."
 # Rows by which a separator is chosen.
 LOOKED_AT = 20
 
 
 def read_delimited(path: Path) -> Table:
-    """Rows shorter than the header are filled with empty cells.
+    """The table of a file in which no row is longer than the header."""
+    table = read_every_row(path)
+    for line, reason in zip(table.lines, table.reasons, strict=True):
+        require(not reason, reason.replace("The row", f"Line {line} of {path}"))
+    return replace(table, reasons=())
 
-    A quoted cell ends on its line: one that goes on is nearly always a quote that was never closed, and would swallow
-    the rows up to the next quote.
+
+def read_every_row(path: Path) -> Table:
+    """As `read_delimited`, but a row longer than the header keeps its place, with a reason.
+
+    Rows shorter than the header are filled with empty cells. A quoted cell ends on its line: one that goes on is nearly
+    always a quote that was never closed, and would swallow the rows up to the next quote.
     """
     tabs = any(suffix.lower() in TAB_SUFFIXES for suffix in path.suffixes)
     lines, numbers = _lines(path, "\t" if tabs else separator_of(path))
@@ -31,14 +41,11 @@ def read_delimited(path: Path) -> Table:
     require(len(rows) > 0, f"{path} has a header but no rows: give one molecule per line.")
     columns = tuple(header)
     check_names(path, columns)
-    for number, row in zip(numbers[1:], rows, strict=True):
-        require(
-            len(row) <= len(header),
-            f"Line {number} of {path} has more cells than the header: quote cells that contain the separator.",
-        )
-    check_cells(path, len(header), len(rows))
-    filled = tuple((*row, *[""] * (len(header) - len(row))) for row in rows)
-    return Table(path, columns, filled, tuple(numbers[1:]))
+    width = len(header)
+    check_cells(path, width, len(rows))
+    reasons = tuple(MORE_CELLS if len(row) > width else "" for row in rows)
+    filled = tuple((*row[:width], *[""] * (width - len(row))) for row in rows)
+    return Table(path, columns, filled, tuple(numbers[1:]), reasons=reasons)
 
 
 def separator_of(path: Path) -> str:

@@ -11,14 +11,13 @@ from itertools import islice
 from pathlib import Path
 
 from ckgconv.checks import InputError, require
-from ckgconv.data.delimited import TAB_SUFFIXES, read_delimited, separator_of
+from ckgconv.data.delimited import MORE_CELLS, TAB_SUFFIXES, read_delimited, separator_of
 from ckgconv.data.molecules import MOST_ATOMS
 from ckgconv.data.smi import HEADERS, read_smi
 from ckgconv.data.table import NAMES_SHOWN, check_names, printable
 from ckgconv.data.tables import READERS, ending, read_table
 from ckgconv.data.text_file import lines_of, opened
 
-MORE_CELLS = "The row has more cells than the header: quote cells that contain the separator."
 OPEN_QUOTE = "The row has a quote that is not closed."
 
 

@@ -7,7 +7,7 @@ from typing import Unpack
 from ckgconv.checks import InputError, require
 from ckgconv.data import PackedDataset
 from ckgconv.engine import checkpoint
-from ckgconv.engine.members import is_ensemble
+from ckgconv.engine.members import is_ensemble, member_folder
 from ckgconv.engine.parts import OpenedParts, Parts, parts_of
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import Record
@@ -60,7 +60,8 @@ def open_with(folder: Path, device: str, precision: str | None, parts: Parts, fi
         raise InputError(f"{folder} is not a folder: give the folder of a run, or a trained network by name ({known}).")
     require(
         not is_ensemble(folder),
-        f"{folder} is an ensemble: open it with open_runs or Predictor.open, or give one of its members.",
+        f"{folder} is an ensemble: open it with open_runs or Predictor.open, or give one of its members, such as "
+        f"{member_folder(folder, 0)}.",
     )
     records_only = "it holds a record but no weights" if (folder / "record.json").exists() else "it is no run"
     require((folder / "recipe.json").exists(), f"{folder} has no recipe.json, {records_only}: give a run's folder.")

@@ -52,7 +52,9 @@ def draw(explanation: Explanation, width: int = WIDTH, height: int = HEIGHT, num
         title,
         numbers=numbers,
     )
-    return draw_grid([picture], f"contribution to {explanation.unit}", 1, width, height)
+    beside = explanation.descriptors + sum(explanation.features.values())
+    rest = f" (beside atoms and bonds: {beside:+.3g})" if beside else ""
+    return draw_grid([picture], f"contribution to {explanation.unit}{rest}", 1, width, height)
 
 
 def draw_grid(

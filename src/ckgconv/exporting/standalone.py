@@ -26,6 +26,8 @@ from rdkit.Chem import Descriptors
 HERE = Path(__file__).resolve().parent
 # Molecules of a batch.
 BATCH = 32
+# Own columns are at most this large, as in a table.
+LARGEST = 1e18
 Arrays = dict[str, Any]
 
 ATOM: dict[str, Any] = {
@@ -178,16 +180,24 @@ def network(tables: Arrays, onnx: bool) -> Any:
     return run
 
 
-def own_values(values: list[float], names: list[str]) -> Any:
-    """[1, C] of the columns that the network reads beside a molecule."""
+def own_values(values: list[Any], names: list[str]) -> Any:
+    """[1, C] of the columns that the network reads beside a molecule, from numbers or their text."""
     if len(values) != len(names):
         read = ", ".join(names) or "no columns"
         raise CannotPredict(f"The network reads {read} beside a molecule, but {len(values)} values were given.")
-    return np.array([values], np.float32)
+    for name, value in zip(names, values, strict=True):
+        try:
+            finite = abs(float(value)) <= LARGEST or float(value) != float(value)
+        except ValueError:
+            finite = False
+        if not finite:
+            allowed = f"no number of at most {LARGEST:g}; give nan where it is unknown"
+            raise CannotPredict(f"{value!r} for {name} is {allowed}.")
+    return np.array([[float(value) for value in values]], np.float32)
 
 
 def predict(
-    smiles: list[str], onnx: bool = False, features: list[list[float]] | None = None
+    smiles: list[str], onnx: bool = False, features: list[list[Any]] | None = None
 ) -> tuple[list[list[float] | None], list[str]]:
     """A row [T] for each SMILES, None where there is none; and why, empty where there is one.
 
@@ -218,15 +228,6 @@ def predict(
     return values, reasons  # type: ignore[return-value]
 
 
-def parts_of(line: str) -> tuple[str, list[float]]:
-    """The SMILES of a line, and the values of own columns after it."""
-    smiles, *values = line.split() or [""]
-    try:
-        return smiles, [float(value) for value in values]
-    except ValueError:
-        sys.exit(f"{line!r} has something else than numbers after its SMILES: give one for each column.")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Predict molecules with an exported network.")
     parser.add_argument("smiles", nargs="*", help="by default one per line of standard input")
@@ -234,9 +235,10 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print predictions and reasons as JSON")
     options = parser.parse_args()
     lines = options.smiles or [line.strip() for line in sys.stdin if line.strip()]
-    parts = [parts_of(line) if read_tables()["features"] else (line, []) for line in lines]
-    smiles = [text for text, _ in parts]
-    values, reasons = predict(smiles, options.onnx, [own for _, own in parts])
+    own_columns = bool(read_tables()["features"])
+    parts = [(line.split() or [""]) if own_columns else [line] for line in lines]
+    smiles = [text for text, *_ in parts]
+    values, reasons = predict(smiles, options.onnx, [own for _, *own in parts])
     if options.json:
         print(json.dumps({"values": values, "reasons": reasons}))
         return

@@ -54,22 +54,29 @@ def _rows(source: Source) -> Html:
 
 def _targets(source: Source) -> Html:
     """A histogram of each target, by split; counts of classes and labels."""
-    if source.kind in ("values", "mixed"):
-        found = [
-            figure(histograms(parts, name), f"Distribution of {name} in each split.")
-            for output, name in enumerate(source.names[:MOST_TARGETS])
-            if source.kind_of(output) == "values" and (parts := known_targets(source, output))
-        ]
-        return joined(found)
+    found = [
+        figure(histograms(parts, name), f"Distribution of {name} in each split.")
+        for output, name in enumerate(source.names[:MOST_TARGETS])
+        if source.kind_of(output) == "values" and (parts := known_targets(source, output))
+    ]
+    counted = _counted(source)
+    return joined([*found, *([counted] if counted else [])])
+
+
+def _counted(source: Source) -> Html:
+    """How many rows of each split have each label or class."""
     rows = []
     for name, each in source.splits.items():
         for output in range(each.target.shape[1]):
+            if source.kind_of(output) == "values":
+                continue
             known = each.target[each.known(output), output]
-            counts = Counter(known.astype(int).tolist())
-            listed = ", ".join(f"{value}: {count:,}" for value, count in sorted(counts.items())[:MOST_ROWS])
-            label = source.names[output] if source.kind == "labels" else source.targets
+            counts = sorted(Counter(known.astype(int).tolist()).items())[:MOST_ROWS]
+            classes = source.classes if source.kind == "classes" else ["0", "1"]
+            listed = ", ".join(f"{classes[value]}: {count:,}" for value, count in counts)
+            label = source.targets if source.kind == "classes" else source.names[output]
             rows.append((name, label, listed, f"{len(each.target) - len(known):,}"))
-    return table(("split", "target", "rows of each class", "unknown"), rows, numbers=False)
+    return table(("split", "target", "rows of each class", "unknown"), rows, numbers=False) if rows else Html("")
 
 
 def _more(source: Source) -> Html:
@@ -97,7 +104,7 @@ def _left_out(source: Source) -> Html:
 def splits_section(source: Source) -> Html:
     """Sizes, how rows were divided, and similarity to training molecules with the error it goes with."""
     recipe = source.run.recipe.data
-    how = f"Split: {recipe.split}"
+    how = f"Split: {recipe.split}" if recipe.split != "column" else f"Split: column '{recipe.split_column}'"
     if recipe.folds is not None:
         how = f"Fold {recipe.fold + 1} of {recipe.folds}"
     total = sum(len(each.graphs) for each in source.splits.values())

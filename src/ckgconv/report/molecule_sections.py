@@ -8,7 +8,6 @@ from ckgconv.explanation.explainer import Explainer, Explanation
 from ckgconv.explanation.substructures import draw_substructures, substructures
 from ckgconv.report.data_sections import nearest
 from ckgconv.report.element import Html, element, figure, picture
-from ckgconv.report.score_sections import class_names
 from ckgconv.report.scores import errors, most_probable
 from ckgconv.report.source import Predicted, Source
 
@@ -55,7 +54,7 @@ def worst_section(source: Source) -> Html:
 def _says(source: Source, predicted: Predicted, row: int) -> str:
     """Truth and prediction of a row, of the output that is most wrong."""
     if source.kind == "classes":
-        names = class_names(source)
+        names = source.classes
         found = int(most_probable(predicted.values[row : row + 1])[0])
         return f"true {names[int(predicted.target[row, 0])]}, predicted {names[found]}"
     difference = np.nan_to_num(np.abs(predicted.values[row] - predicted.target[row]), nan=-1.0)

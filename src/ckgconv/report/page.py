@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ckgconv.checks import require
+from ckgconv.engine.members import is_ensemble
 from ckgconv.engine.run import Run
 from ckgconv.files import write_text
 from ckgconv.recipes import to_json
@@ -83,12 +84,6 @@ def settings_section(source: Source) -> Html:
     """How to compute the run again: command, seed, commit, device, versions, recipe."""
     run = source.run
     record = run.record
-    out = "OUT" if run.folder is None else f"{run.folder}-again"
-    recipe_file = "recipe.json" if run.folder is None else str(run.folder / "recipe.json")
-    options = f"--seed {record.seed} --precision {record.precision} --out {shlex.quote(out)}"
-    commands = [f"ckgconv train {shlex.quote(recipe_file)} {options}"]
-    if run.folder is not None:
-        commands.append(f"ckgconv report {shlex.quote(str(run.folder))}")
     lines = [
         ("seed", record.seed),
         ("commit of ckgconv", record.commit or "unknown (an installed package)"),
@@ -103,7 +98,7 @@ def settings_section(source: Source) -> Html:
         "section",
         element("h2", "Settings"),
         element("p", "The same numbers again on the same device, and this page again:"),
-        element("pre", "\n".join(commands)),
+        element("pre", "\n".join(_commands(source))),
         table(("", ""), lines, numbers=False),
         element("details", element("summary", "The recipe"), element("pre", recipe)),
         id="settings",
@@ -115,3 +110,17 @@ def _identity(run: Run) -> str:
     if data is None:
         return run.recipe.data.name
     return f"{Path(run.recipe.data.name).name}, digest {data.digest[:16]}"
+
+
+def _commands(source: Source) -> list[str]:
+    """Train the run again, or all members of an ensemble, and write this page again."""
+    run, record = source.run, source.run.record
+    recipe_file = "recipe.json" if run.folder is None else str(run.folder / "recipe.json")
+    command = f"ckgconv train {shlex.quote(recipe_file)} --seed {record.seed}"
+    whole = run.folder
+    if is_ensemble(source.folder):
+        whole = source.folder
+        command += f" --ensemble-size {len(source.runs)}"
+    out = "OUT" if whole is None else f"{whole}-again"
+    again = [f"{command} --precision {record.precision} --out {shlex.quote(out)}"]
+    return again if whole is None else [*again, f"ckgconv report {shlex.quote(str(whole))}"]

@@ -1,7 +1,5 @@
 """Sections of a report about the network: curves, scores with their figures, intervals and calibration."""
 
-from typing import Any
-
 import numpy as np
 import torch
 
@@ -11,7 +9,7 @@ from ckgconv.engine.ensemble import metric_of
 from ckgconv.report.element import Html, element, figure, table
 from ckgconv.report.figures import confusion, coverage_curve, curves, parity, reliability, roc_and_precision
 from ckgconv.report.scores import Reliable, by_split, most_probable, outputs_of, reliable, shown, word
-from ckgconv.report.source import Predicted, Source
+from ckgconv.report.source import Predicted, Source, Values
 from ckgconv.uncertainty import Predictor
 from ckgconv.uncertainty.intervals import coverage
 from ckgconv.uncertainty.predictor import LEVEL
@@ -95,7 +93,7 @@ def _figure(source: Source, output: int, title: str) -> Html:
             return element("p", "All known test rows have the same label, so there is no curve to draw.")
         says = f"{title}: how many of the {int(true.sum())} positive of {len(true)} rows are found, and at what price."
         return element("div", figure(roc_and_precision(true, found[:, output]), says), class_="figures")
-    names = class_names(source)
+    names = source.classes
     if len(names) > MOST_CLASSES:
         return element("p", f"{len(names)} classes are too many to draw their confusion.")
     counts = np.zeros((len(names), len(names)), dtype=np.int64)
@@ -103,13 +101,6 @@ def _figure(source: Source, output: int, title: str) -> Html:
     right = int(counts.trace())
     says = f"{right} of {len(true)} rows have the class that is predicted for them."
     return element("div", figure(confusion(counts, names), says), class_="figures")
-
-
-def class_names(source: Source) -> list[str]:
-    """Names of the classes, or their numbers."""
-    count = max(source.run.model.outputs, 2)
-    given: Any = getattr(source.run.recipe.data, "classes", ())
-    return [str(each) for each in given[0]] if len(given) == 1 else [str(each) for each in range(count)]
 
 
 def uncertainty_section(source: Source) -> Html:
@@ -148,9 +139,9 @@ def _intervals(source: Source, predictor: Predictor, test: Predicted) -> list[Ht
 
 
 def _calibrations(source: Source, predictor: Predictor, test: Predicted) -> list[Html]:
-    if source.kind == "classes" and test.values.shape[1] > 1:
-        return []
     calibrated = predictor.calibrated(test.values)
+    if source.kind == "classes" and test.values.shape[1] > 1:
+        return _calibration_of_classes(test, calibrated)
     found = []
     for output, name in enumerate(source.names[:MOST_TARGETS]):
         known = test.known(output)
@@ -166,6 +157,21 @@ def _calibrations(source: Source, predictor: Predictor, test: Predicted) -> list
     return found
 
 
+def _calibration_of_classes(test: Predicted, calibrated: Values | None) -> list[Html]:
+    """How often the most probable class is right, over its probability."""
+    known = test.known(0)
+    if not known.any():
+        return []
+    right = (most_probable(test.values[known]) == test.target[known, 0]).astype(np.float64)
+    parts = {"as trained": reliable(right, test.values[known].max(1))}
+    if calibrated is not None and np.isfinite(calibrated[known]).all():
+        parts["calibrated"] = reliable(right, calibrated[known].max(1))
+    drawn = reliability({key: (each.predicted, each.observed) for key, each in parts.items()})
+    gaps = " and ".join(f"{each.error:.3f} {key}" for key, each in parts.items())
+    says = f"The most probable class: its probability misses how often it is right by {gaps}, on average over bins."
+    return [figure(drawn, says)]
+
+
 def summary(source: Source) -> Html:
     """The result in a sentence: what was learned from what, the test metric, and what no network would score."""
     record = source.run.record
@@ -173,6 +179,8 @@ def summary(source: Source) -> Html:
     rows = sum(len(each.graphs) for each in source.splits.values())
     says = f"{kind} of {source.targets}, {rows:,} rows."
     value, metric = tested(source), word(record.metric)
+    if record.metric == "mixed_score":
+        metric += " (the mean over targets of R², AUROC, and mean recall of classes)"
     if value is not None:
         says += f" On {len(source.splits['test'].graphs):,} test rows the {metric} is {value:.3g}"
         baseline = baseline_of(source)

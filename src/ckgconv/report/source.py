@@ -82,6 +82,13 @@ class Source:
         """Of the outputs."""
         return output_names(self.run)
 
+    @property
+    def classes(self) -> list[str]:
+        """Names of the classes, or their numbers."""
+        given: Any = getattr(self.run.recipe.data, "classes", ())
+        count = max(self.run.model.outputs, 2)
+        return [str(each) for each in given[0]] if len(given) == 1 else [str(each) for each in range(count)]
+
     def kind_of(self, output: int) -> str:
         """Of one output; that of columns of several kinds differs."""
         return kind_of_output(self.run, output)

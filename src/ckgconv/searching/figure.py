@@ -49,6 +49,9 @@ def draw_search(search: SearchFolder, study: Any, path: Path) -> None:
     slices = [each for row in axes[1:] for each in row]
     for axis, name in zip(slices, paths, strict=False):
         _slice(axis, name, trials, study, search.recipe.training.metric)
+        entry = search.space.entries[name]
+        if entry.get("log"):
+            _logarithmic(axis, entry["low"], entry["high"])
     for axis in slices[len(paths) :]:
         axis.remove()
     count = len([each for each in trials if each.state.name == "COMPLETE"])
@@ -58,6 +61,8 @@ def draw_search(search: SearchFolder, study: Any, path: Path) -> None:
 
 
 def _history(axis: Any, search: SearchFolder, study: Any, trials: list[Any]) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     complete = [each for each in trials if each.state.name == "COMPLETE"]
     pruned = [each for each in trials if each.state.name == "PRUNED"]
     axis.plot([each.number for each in complete], [each.value for each in complete], "o", color=COMPLETE, label="trial")
@@ -70,6 +75,7 @@ def _history(axis: Any, search: SearchFolder, study: Any, trials: list[Any]) -> 
         best.append(each.value if not best else choose(best[-1], each.value))
     axis.step([each.number for each in complete], best, where="post", color=BEST, label="best so far")
     axis.set_xlabel("trial")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axis.set_ylabel(f"validation {search.recipe.training.metric}")
     axis.legend(fontsize=8, frameon=False)
     axis.set_title("History", fontsize=10, loc="left")
@@ -99,8 +105,6 @@ def _slice(axis: Any, name: str, trials: list[Any], study: Any, metric: str) -> 
         return
     if all(isinstance(each, int | float) and not isinstance(each, bool) for each in values):
         places = values
-        if min(values) > 0 and max(values) / min(values) > 8:
-            axis.set_xscale("log")
     else:
         order = sorted({str(each) for each in values})
         places = [order.index(str(each)) for each in values]
@@ -108,3 +112,12 @@ def _slice(axis: Any, name: str, trials: list[Any], study: Any, metric: str) -> 
     axis.plot(places, [each.value for each in known], "o", color=COMPLETE, alpha=0.7, markersize=4)
     best = [place for place, each in zip(places, known, strict=True) if each.number == study.best_trial.number]
     axis.plot(best, [study.best_value] * len(best), "o", color=BEST, markersize=6)
+
+
+def _logarithmic(axis: Any, low: float, high: float) -> None:
+    """Labels at the ends of the range and in its middle: those of decades overlap, or are none."""
+    axis.set_xscale("log")
+    places = [low, math.sqrt(low * high), high]
+    axis.set_xticks(places, [f"{place:.2g}" for place in places])
+    axis.set_xticks([], minor=True)
+    axis.set_xlim(low / 1.1, high * 1.1)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ckgconv.checks import InputError, require
-from ckgconv.data.delimited import read_delimited
+from ckgconv.data.delimited import read_every_row
 from ckgconv.data.spreadsheet import as_text
 from ckgconv.data.table import Table
 from ckgconv.data.table_stream import WholeTable
@@ -30,17 +30,17 @@ def read_upload(content: bytes, most_rows: int) -> Table:
         path = Path(folder) / UPLOAD
         path.write_bytes(content)
         try:
-            table = read_delimited(path)
+            table = read_every_row(path)
         except InputError as error:
             raise InputError(str(error).replace(str(path), "The file")) from error
     count = len(table.rows)
     require(count <= most_rows, f"The file has {count:,} rows: send at most {most_rows:,} at once.")
-    return Table(Path("The file"), table.columns, table.rows, table.lines)
+    return replace(table, path=Path("The file"))
 
 
 def asked_rows(table: Table, column: str, features: Sequence[str]) -> Rows:
     """What the network reads of a table: SMILES, values of own columns, and reasons where a cell is no number."""
-    whole = WholeTable(table.path, table.columns, len(table.rows), table.rows, ())
+    whole = WholeTable(table.path, table.columns, len(table.rows), table.rows, table.reasons)
     asked = asked_columns(whole, column, features)
     (chunk,) = whole.chunks(len(table.rows))
     rows = handed(chunk, asked)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ckgconv.data.decimals import marks, parsed
+from ckgconv.data.door import LARGEST
 from ckgconv.data.table import is_missing, named_column, printable
 from ckgconv.data.table_stream import Chunk, TableStream
 from ckgconv.uncertainty.parallel import CHUNK, Rows
@@ -41,12 +42,21 @@ def handed(chunk: Chunk, asked: Asked) -> Rows:
         values = []
         for name, place in asked.features.items():
             try:
-                values.append(math.nan if is_missing(row[place]) else parsed(row[place], name in asked.commas))
-            except ValueError:
+                values.append(math.nan if is_missing(row[place]) else _parsed(row[place], name in asked.commas))
+            except ValueError as error:
                 values.append(math.nan)
-                wrong = (
-                    f"'{printable(row[place])}' in column '{printable(name)}' is no number, and the network reads it."
-                )
+                wrong = f"'{printable(row[place])}' in column '{printable(name)}' is {error}, and the network reads it."
                 reasons[number] = reasons[number] or wrong
         features.append(values)
     return Rows([row[asked.smiles] for row in chunk.rows], reasons, features if asked.features else None)
+
+
+def _parsed(text: str, commas: bool) -> float:
+    """A number that networks read; the ValueError says what it is instead."""
+    try:
+        value = parsed(text, commas)
+    except ValueError as error:
+        raise ValueError("no number") from error
+    if not abs(value) <= LARGEST:
+        raise ValueError(f"larger than {LARGEST:g}")
+    return value

@@ -21,6 +21,7 @@ from ckgconv.data.fingerprints import fingerprint
 from ckgconv.data.molecules import Molecule, parse_smiles
 from ckgconv.data.tables import read_molecules, read_table
 from ckgconv.engine.ensemble import predicted_outcomes
+from ckgconv.engine.output_names import class_columns
 from ckgconv.engine.predict_molecules import reading_of
 from ckgconv.engine.run import Run
 from ckgconv.tasks.mixed import Column, MixedLoss, class_of
@@ -56,7 +57,8 @@ def fit(runs: Sequence[Run]) -> Uncertainty:
     found = split_outcomes(runs, "val")
     loss = runs[0].learner.task.loss
     if isinstance(loss, MixedLoss):
-        fitted = [_of_column(column, names, found) for column in loss.columns]
+        titles = {start: target for target, (start, _) in class_columns(runs[0].recipe).items()}
+        fitted = [_of_column(column, titles.get(column.start, names[column.start]), found) for column in loss.columns]
         return Uncertainty(
             len(runs),
             names,
@@ -81,7 +83,7 @@ class FittedColumn:
     note: str = ""  # why a probability was not calibrated
 
 
-def _of_column(column: Column, names: Sequence[str], found: SplitOutcomes) -> FittedColumn:
+def _of_column(column: Column, name: str, found: SplitOutcomes) -> FittedColumn:
     values, target = found.values[:, column.places], found.target[:, column.places]
     nothing = [None] * column.outputs
     if column.targets == "values":
@@ -92,7 +94,7 @@ def _of_column(column: Column, names: Sequence[str], found: SplitOutcomes) -> Fi
     else:
         calibration = calibrate_classes(values, class_of(torch.from_numpy(target)).numpy())
     if isinstance(calibration, str):
-        return FittedColumn(nothing, nothing, f"{names[column.start]}: {calibration}")
+        return FittedColumn(nothing, nothing, f"{name}: {calibration}")
     return FittedColumn(nothing, [calibration] * column.outputs)
 
 
