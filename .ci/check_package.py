@@ -22,6 +22,7 @@ NEEDED = (
     "ckgconv/py.typed",
     "ckgconv/data/zinc12k.npz",
     "ckgconv/trained/zinc/best.safetensors",
+    "ckgconv/trained/zinc-grit/best.safetensors",
     "ckgconv/campaigns/",
     "ckgconv/serve/page/index.html",
     "ckgconv/serve/page/openchemlib/openchemlib.js",

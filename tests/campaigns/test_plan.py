@@ -42,10 +42,11 @@ def test_the_shipped_campaigns():
         "hybrids-zinc": 8,
         "levers-zinc": 32,
         "schedules-zinc": 12,
-        "levers-pattern": 12,
-        "levers-cluster": 10,
+        "combinations-zinc": 14,
+        "levers-pattern": 14,
+        "levers-cluster": 12,
         "levers-superpixels": 28,
-        "levers-peptides": 12,
+        "levers-peptides": 14,
         "ablations-zinc": 30,
     }
     hybrid = runs["hybrids-zinc"][0].resolved().training
@@ -73,6 +74,18 @@ def test_levers_are_judged_by_validation_against_the_published_recipe(name):
         assert all(each == {0, 1} for each in seeds.values())
         unchanged = ("training.epochs", "training.warmup_epochs", "training.metrics")
         assert all(change.startswith(unchanged) for change in next(iter(seeds)))  # the first row: but shortened
+
+
+def test_combinations_are_judged_by_validation_against_the_network_that_is_best_so_far():
+    made = read_campaign("combinations-zinc")
+    first, second = made.runs()[0], made.runs()[2]
+    assert not made.final
+    assert not any(change.startswith("model.") for change in first.changes)
+    assert (first.recipe, second.recipe) == ("zinc-grit", "zinc-grit")
+    assert "model.encoding=rrwp_cycles" in second.changes  # the most promising one comes next
+    assert {run.seed for run in made.runs()} == {0, 1}
+    lengths = {(run.resolved().training.epochs, run.resolved().training.metrics) for run in made.runs()}
+    assert lengths == {(400, ("trimmed_mae",))}  # those of levers-zinc
 
 
 @pytest.mark.parametrize("name", shipped())

@@ -42,6 +42,7 @@ def test_a_campaign_from_its_file_to_its_page(ckgconv):
     code, out, _ = ckgconv("campaign", "status", folder, "--json")
     (run,) = json.loads(out)["runs"]
     assert (run["state"], run["epochs"], run["of"], run["recipe"]) == ("done", 3, 3, "zinc-demo")
+    assert ckgconv("campaign", "status", "small", "--json")[1] == out
     folder = folder.rename("elsewhere")
     file = folder / "campaign.json"
     file.write_text(file.read_text().replace('"final": false', '"final": true'))
@@ -76,7 +77,8 @@ def test_failures_end_with_code_1_and_a_piece_with_0(ckgconv, monkeypatch):
     [
         (["main-tabel"], "There is no campaign 'main-tabel': did you mean main-table?"),
         (["status"], "'status' was given without a folder"),
-        (["status", "nowhere"], "nowhere/campaign.json cannot be read as text"),
+        (["status", "nowhere"], "nowhere is no campaign that has begun: give its folder, such as runs/campaigns/NAME."),
+        (["status", "small.json"], "small.json is no campaign that has begun: give its folder"),
         (["main-table", "folder"], "folder was given after main-table: name the campaign's folder with --out."),
         (["main-table", "--device", "abacus"], "device is 'abacus': choose one of auto, cpu, cuda."),
     ],

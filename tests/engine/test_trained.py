@@ -36,9 +36,10 @@ def test_every_folder_has_a_name_and_is_small():
         assert (folder / "best.safetensors").stat().st_size < LARGEST
 
 
-@pytest.mark.parametrize("name", ["recipe.json", "best.json", "best.safetensors"])
-def test_zinc_is_the_run_in_results(name):
-    assert (TRAINED["zinc"] / name).read_bytes() == (RESULTS / "zinc" / name).read_bytes()
+@pytest.mark.parametrize("file", ["recipe.json", "best.json", "best.safetensors"])
+@pytest.mark.parametrize(("name", "folder"), [("zinc", "zinc"), ("zinc-grit", "models-zinc/runs/zinc-grit-bf16-seed0")])
+def test_each_is_a_run_in_results(name, folder, file):
+    assert (TRAINED[name] / file).read_bytes() == (RESULTS / folder / file).read_bytes()
 
 
 def test_a_folder_of_the_same_name_is_meant_first(tmp_path, monkeypatch):
@@ -58,8 +59,9 @@ def test_an_unknown_name_lists_the_known_ones(tmp_path, monkeypatch):
             opened("zink")
 
 
-def test_molecules_are_predicted_as_the_graphs_of_the_data_set():
-    run = open_run("zinc", device="cpu")
+@pytest.mark.parametrize("name", ["zinc", "zinc-grit"])
+def test_molecules_are_predicted_as_the_graphs_of_the_data_set(name):
+    run = open_run(name, device="cpu")
     assert run.record.best.val < 0.07
     graphs = torch.tensor(list(MOLECULES))
     found = predict_smiles(run, list(MOLECULES.values()))

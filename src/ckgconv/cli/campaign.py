@@ -34,7 +34,9 @@ def campaign_command(
             help=f"The file of a campaign, its folder, or one of {', '.join(shipped())}; or '{STATUS}', and a FOLDER.",
         ),
     ],
-    folder: Annotated[Path | None, typer.Argument(metavar="[FOLDER]", help=f"Of '{STATUS}': a campaign's.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[FOLDER]", help=f"Of '{STATUS}': a campaign's, or its name.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help=f"Its folder, by default {CAMPAIGNS}/NAME.")] = None,
     at_once: Annotated[int, typer.Option(min=1, help="Runs that share the device.")] = 1,
     seconds: Annotated[
@@ -56,7 +58,7 @@ def campaign_command(
     if what == STATUS:
         require(folder is not None, f"'{STATUS}' was given without a folder: name that of a campaign.")
         assert folder is not None
-        _show(CampaignFolder(folder), console, as_json)
+        _show(CampaignFolder(_started(folder)), console, as_json)
         return
     require(folder is None, f"{folder} was given after {what}: name the campaign's folder with --out.")
     campaign = read_campaign(what)
@@ -77,6 +79,14 @@ def _folder_of(what: str) -> Path | None:
     file = campaign_file(what)
     own = file == Path(what) / FILE or (file.name == FILE and (file.parent / HISTORY).exists())
     return file.parent if own else None
+
+
+def _started(what: Path) -> Path:
+    """The folder of a campaign that has begun, which a user names by its path or, in `CAMPAIGNS`, by its name."""
+    found = next((each for each in (what, CAMPAIGNS / what) if (each / FILE).exists()), None)
+    require(found is not None, f"{what} is no campaign that has begun: give its folder, such as {CAMPAIGNS / 'NAME'}.")
+    assert found is not None
+    return found
 
 
 def _show(folder: CampaignFolder, console: Console, as_json: bool) -> None:
