@@ -221,6 +221,7 @@ OTHERS = [
     {"coordinate_features": 2, "size_features": True},
     {"encoding": "rrwp_cycles"},
     {"encoding": "rrwp_rings"},
+    {"encoding": "rrwp_cycles_rings"},
 ]
 
 

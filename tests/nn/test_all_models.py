@@ -77,6 +77,7 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
         "features-sparse": replace(ckgcn("rrwp", "sparse_global"), coordinate_features=1, size_features=True),
         "cycles": replace(ckgcn("rrwp", "global"), encoding="rrwp_cycles"),
         "rings": replace(ckgcn("rrwp", "global"), encoding="rrwp_rings"),
+        "cycles-rings": replace(ckgcn("rrwp", "global"), encoding="rrwp_cycles_rings"),
         "rms": replace(ckgcn("rrwp", "sparse_global"), kernel=KernelRecipe(norm="rms")),
     },
     "grit": {

@@ -9,7 +9,8 @@ heat       [e^(-tL)]_ij at `steps` times        its diagonal
 laplacian  φ_k(i) φ_k(j) of `steps` vectors     φ(i), eigenvectors of the Laplacian
 
 looped_walks: as rrwp, with GCN's matrix S in place of M; rrwp_cycles: that of rrwp ‖ cycles through both nodes; its
-diagonal ‖ cycles through the node; rrwp_rings: the same with the smallest and the largest of these cycles.
+diagonal ‖ cycles through the node; rrwp_rings: the same with the smallest and the largest of these cycles;
+rrwp_cycles_rings: with both.
 """
 
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.cycles import RRWP_CYCLES, walks_and_cycles
+from ckgconv.pe.cycles_rings import RRWP_CYCLES_RINGS, walks_cycles_and_rings
 from ckgconv.pe.distances import RD, SPD, pairs_within, rd, spd
 from ckgconv.pe.heat import HEAT, heat
 from ckgconv.pe.laplacian import LAPLACIAN, eigenvectors, laplacian_products
@@ -25,6 +26,7 @@ OURS = {
     "laplacian": LAPLACIAN,
     "rrwp_cycles": RRWP_CYCLES,
     "rrwp_rings": RRWP_RINGS,
+    "rrwp_cycles_rings": RRWP_CYCLES_RINGS,
 }
 COORDINATES: Registry[PseudoCoordinate] = Registry("pseudo-coordinate", "ckgconv.coordinates", OURS, PseudoCoordinate)
 
@@ -58,4 +60,5 @@ __all__ = [
     "two_way_rrwp",
     "walks_and_cycles",
     "walks_and_rings",
+    "walks_cycles_and_rings",
 ]
