@@ -82,7 +82,7 @@ def test_combinations_are_judged_by_validation_against_the_network_that_is_best_
     assert not made.final
     assert not any(change.startswith("model.") for change in first.changes)
     assert (first.recipe, second.recipe) == ("zinc-grit", "zinc-grit")
-    assert "model.encoding=rrwp_cycles" in second.changes  # the most promising one comes next
+    assert "model.encoding=rrwp_cycles_rings" in second.changes  # the most promising one comes next
     assert {run.seed for run in made.runs()} == {0, 1}
     lengths = {(run.resolved().training.epochs, run.resolved().training.metrics) for run in made.runs()}
     assert lengths == {(400, ("trimmed_mae",))}  # those of levers-zinc
