@@ -113,6 +113,12 @@ def test_several_target_columns(ckgconv):
     assert Path("p.csv").read_text().splitlines()[0] == (
         "smiles,a,b,a_predicted,b_predicted,a_deviation,b_deviation,a_median,b_median,similarity,nearest,outside,reason"
     )
+    code, out, err = ckgconv("evaluate", "two/seed0", "two/seed1", "--split", "train", "--device", "cpu")
+    assert code == 0, err
+    assert "MAE" in out
+    assert "balanced accuracy" in out  # of b, which is a label
+    one = json.loads(ckgconv("evaluate", "two/seed0", "--device", "cpu", "--json")[1])
+    assert {name: next(iter(scores)) for name, scores in one["targets"].items()} == {"a": "mae", "b": "auroc"}
 
 
 def test_wrong_input_is_a_sentence(ckgconv, runs):

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from ckgconv.cli import processes, terminal
 from ckgconv.engine.compatible import name_of
@@ -16,10 +17,13 @@ from ckgconv.engine.repeated import mean_and_deviation
 from ckgconv.engine.run import Run
 from ckgconv.engine.trained import TRAINED, run_folder
 from ckgconv.files import valid_json
+from ckgconv.report.scores import by_target, shown, word
 from ckgconv.uncertainty.intervals import check_level
 from ckgconv.uncertainty.judge import Judged, judge
 from ckgconv.uncertainty.kept import read_uncertainty
 from ckgconv.uncertainty.predictor import LEVEL
+
+Scores = dict[str, dict[str, float | None]]  # by target and metric
 
 
 def evaluate_command(
@@ -39,26 +43,30 @@ def evaluate_command(
 ) -> None:
     """Evaluate the best network of a run; of several runs, the mean and the median of their predictions.
 
-    Where intervals or calibrated probabilities were fitted, their coverage or log loss on the split is printed too.
+    Of several columns of a table, the scores of each are printed; where intervals or calibrated probabilities were
+    fitted, their coverage or log loss on the split, too.
     """
     if len(folders) > 1 or is_ensemble(folders[0]):
         ensemble = open_runs(folders, device, data=data_dir)
         found = ensemble.evaluate(split)
         judged = _judged(folders, ensemble.runs, split, level)
+        targets = by_target(ensemble.runs, split)
         if processes.is_first():
-            _show(found, [Path(name_of(run)) for run in ensemble.runs], judged, as_json)
+            _show(found, [Path(name_of(run)) for run in ensemble.runs], targets, judged, as_json)
         return
     run = open_run(folders[0], device, data=data_dir)
     value = run.evaluate(split)
     judged = _judged(folders, [run], split, level)
+    targets = by_target([run], split)
     metric = run.record.metric
     if not processes.is_first():
         return
     if as_json:
         found_json = {"run": str(folders[0]), "split": split, "metric": metric, "value": value}
-        print(valid_json(found_json | ({} if judged is None else judged.to_json())))
+        print(valid_json(found_json | _further(targets, judged)))
         return
     terminal.console().print(f"{split} {metric} {value:.4f}")
+    _show_targets(targets)
     _show_judged(judged)
 
 
@@ -88,10 +96,26 @@ def _show_judged(judged: Judged | None) -> None:
         console.print(note)
 
 
-def _show(found: Evaluated, folders: list[Path], judged: Judged | None, as_json: bool) -> None:
+def _further(targets: Scores, judged: Judged | None) -> dict[str, Any]:
+    """What JSON has besides the metric."""
+    return ({"targets": targets} if targets else {}) | ({} if judged is None else judged.to_json())
+
+
+def _show_targets(targets: Scores) -> None:
+    """A table for targets that are numbers, and one for labels and classes."""
+    kinds = {tuple(scores) for scores in targets.values()}
+    for kind in sorted(kinds, reverse=True):
+        table = Table("target", *(word(each) for each in kind))
+        for name, scores in targets.items():
+            if tuple(scores) == kind:
+                table.add_row(terminal.plain(name), *(shown(value) for value in scores.values()))
+        terminal.console(soft_wrap=True).print(table)
+
+
+def _show(found: Evaluated, folders: list[Path], targets: Scores, judged: Judged | None, as_json: bool) -> None:
     if as_json:
         values = {"runs": [str(folder) for folder in folders], **asdict(found)}
-        print(valid_json(values | ({} if judged is None else judged.to_json())))
+        print(valid_json(values | _further(targets, judged)))
         return
     console = terminal.console()
     console.print(
@@ -104,6 +128,7 @@ def _show(found: Evaluated, folders: list[Path], judged: Judged | None, as_json:
         f"members alone {mean_and_deviation(found.members)}; s.d. between their predictions {found.spread:.4f}"
     )
     console.print(_costs(found))
+    _show_targets(targets)
     _show_judged(judged)
 
 

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, balanced_accuracy_score, r2_score, roc_auc_score
 
-from ckgconv.report.source import Predicted, Values
+from ckgconv.engine.run import Run
+from ckgconv.explanation.explainer import kind_of_output, output_names
+from ckgconv.report.source import Predicted, Values, predicted_split
 
 BINS = 10
 WORDS = {"mae": "MAE", "rmse": "RMSE", "r2": "R²", "spearman": "Spearman ρ", "auroc": "AUROC"}
@@ -121,6 +123,18 @@ def by_split(kind: str, splits: dict[str, Predicted], output: int) -> dict[str, 
         return {name: of_classes(each) for name, each in splits.items()}
     score = of_values if kind == "values" else of_labels
     return {name: score(each, output) for name, each in splits.items()}
+
+
+def by_target(runs: Sequence[Run], split: str) -> dict[str, dict[str, float | None]]:
+    """Scores of each output by its name, where runs predict several columns of a table; empty elsewhere."""
+    found = predicted_split(runs, split) if len(runs[0].recipe.data.targets) > 1 else None
+    if found is None:
+        return {}
+    kinds = {name: kind_of_output(runs[0], output) for output, name in enumerate(output_names(runs[0]))}
+    return {
+        name: of_values(found, output) if kind == "values" else of_labels(found, output)
+        for output, (name, kind) in enumerate(kinds.items())
+    }
 
 
 def outputs_of(kind: str, names: Sequence[str]) -> list[int]:

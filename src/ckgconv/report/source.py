@@ -108,7 +108,7 @@ def source_of(runs: Sequence[Run], folder: Path) -> Source:
     notes: list[str] = []
     splits = {}
     for name in SPLITS:
-        found = _predicted(runs, name)
+        found = predicted_split(runs, name)
         if found is not None:
             splits[name] = found
     table = _table_rows(runs[0], folder, notes)
@@ -116,7 +116,8 @@ def source_of(runs: Sequence[Run], folder: Path) -> Source:
     return Source(runs, folder, splits, table, uncertainty, notes)
 
 
-def _predicted(runs: Sequence[Run], split: str) -> Predicted | None:
+def predicted_split(runs: Sequence[Run], split: str) -> Predicted | None:
+    """Predictions for a split, of several runs their mean; None where the split is empty."""
     data = runs[0].learner.data
     if not len(data.target_rows(split)):
         return None
