@@ -86,3 +86,16 @@ def test_columns_with_spaces_are_quoted_for_the_shell():
     with pytest.raises(InputError, match="give --feature 'pH of buffer=NUMBER' --feature t=NUMBER, without"):
         given_features(["pH of buffer", "t"], [])
     assert given_features(["pH of buffer"], ["pH of buffer=7"]) == [7.0]
+
+
+def test_classes_of_a_table_are_explained_one_by_one(ckgconv):
+    rows = "".join(f"{'C' * count}O,{('low', 'high')[count % 2]}\n" for count in range(1, 17))
+    Path("m.csv").write_text("smiles,c\n" + rows + "CCN,mid\nCCCN,mid\nCCCCN,mid\n")
+    options = ["--task-type", "multiclass", "--no-descriptors", "--set", *SMALL, "--device", "cpu"]
+    code, _, err = ckgconv("train", "m.csv", "--target", "c", *options, "--out", "run")
+    assert code == 0, err
+    assert "logit of c = " in ckgconv("explain", "run", "CCO")[1]
+    code, _, err = ckgconv("explain", "run", "m.csv", "--limit", "2")
+    assert code == 2
+    assert "choose one of them, --target 'c = high'" in err
+    assert ckgconv("explain", "run", "m.csv", "--limit", "2", "--target", "c = low")[0] == 0

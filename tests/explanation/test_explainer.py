@@ -125,3 +125,18 @@ def test_classes_have_names_and_logits():
     assert (found.target, found.unit) == ("output 2", "logit of output 2")
     assert output_names(run) == ["output 0", "output 1", "output 2"]
     assert kind_of_output(run, 1) == "classes"
+
+
+def test_of_classes_the_most_probable_one_is_explained():
+    recipe = small_recipe(head=HeadRecipe("pyramid", "mean", layers=2, outputs=3))
+    training = replace(recipe.training, loss="cross_entropy", metric="accuracy", scale_targets=False)
+    named = replace(recipe.data, targets=("c",), classes=(("high", "low", "mid"),))
+    for data, target in ((recipe.data, None), (named, None), (named, "c")):
+        run = run_of(replace(recipe, data=data, training=training))
+        probable = predict_smiles(run, ["CC"]).values[0]
+        best = probable.index(max(probable))
+        assert explain(run, "CC", target).target == output_names(run)[best]
+        assert explain([run, run], "CC", target).target == output_names(run)[best]
+    assert explain(run, "CC", "c = mid").target == "c = mid"
+    with pytest.raises(InputError):
+        explain(run, "no molecule")

@@ -18,7 +18,7 @@ from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.trained import TRAINED
 from ckgconv.explanation.drawing import draw
-from ckgconv.explanation.explainer import Explainer, Explanation
+from ckgconv.explanation.explainer import Explainer, Explanation, output_names
 from ckgconv.explanation.folder import explain_all, write_explained
 from ckgconv.explanation.kernels import draw_kernel, kernel_around
 from ckgconv.explanation.methods import METHODS
@@ -35,7 +35,10 @@ def explain_command(
         typer.Argument(metavar="RUN...", help=f"Folder of a run, or one of {', '.join(TRAINED)}; several: their mean."),
     ],
     what: Annotated[str, typer.Argument(metavar="MOLECULE", help="A SMILES, or a table of molecules.")],
-    target: Annotated[str, typer.Option(help="Name or number of the target.")] = "0",
+    target: Annotated[
+        str | None,
+        typer.Option(help="Name or number of the target, by default the first; of classes the most probable one."),
+    ] = None,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = METHODS[0],
     out: Annotated[
         Path | None,
@@ -93,6 +96,11 @@ def _explain_table(
 ) -> None:
     require(path.exists(), f"{path} does not exist: check the path of the table to explain.")
     recipe = explainer.runs[0].recipe.data
+    names = [output_names(explainer.runs[0])[output] for output in explainer.outputs]
+    require(
+        len(names) == 1,
+        f"Contributions to different classes cannot be put together: choose one of them, --target {names[0]!r}.",
+    )
     table = stream_table(path, recipe.most_atoms)
     asked = asked_columns(table, smiles or recipe.smiles, recipe.features)
     (chunk,) = islice(table.chunks(limit or table.total), 1)

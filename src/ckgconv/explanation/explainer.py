@@ -22,7 +22,8 @@ from ckgconv.data.molecules import read_smiles
 from ckgconv.data.tables import pack_molecules
 from ckgconv.engine.members import member_folders
 from ckgconv.engine.opened import open_network
-from ckgconv.engine.predict_molecules import featuriser_of
+from ckgconv.engine.output_names import class_columns
+from ckgconv.engine.predict_molecules import featuriser_of, predict_smiles
 from ckgconv.engine.run import Run
 from ckgconv.explanation.inputs import Inputs, network_of
 from ckgconv.explanation.methods import ADDS_UP, METHODS, Method, contributions
@@ -86,23 +87,24 @@ class Explainer:
 
     Args:
         runs: a run, its folder or that of an ensemble, the name of a trained network, or several of them.
-        target: number or name of the output.
+        target: number or name of the output; of a column of classes, the class that is most probable for each
+            molecule. By default the first target.
         method: see `methods`.
     """
 
-    def __init__(self, runs: Runs, target: int | str = 0, method: Method = "integrated_gradients") -> None:
+    def __init__(self, runs: Runs, target: int | str | None = None, method: Method = "integrated_gradients") -> None:
         given = runs if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
         require(len(given) > 0, "No run was given: give a run to explain.")
         self.runs = [run for each in given for run in _opened(each)]
         check_choice("method", method, METHODS)
-        self.target, self.method = output_of(self.runs[0], target), method
+        self.outputs, self.method = outputs_of(self.runs[0], target), method
         for run in self.runs[1:]:
             require(
                 run.recipe.data.features == self.columns,
                 f"{run.folder} reads other columns than {self.runs[0].folder}: explain runs that read the same.",
             )
             require(
-                run.recipe.data.targets == self.runs[0].recipe.data.targets and run.model.outputs > self.target,
+                run.recipe.data.targets == self.runs[0].recipe.data.targets and run.model.outputs >= self.outputs.stop,
                 f"{run.folder} predicts other targets than {self.runs[0].folder}: explain runs of the same targets.",
             )
         self.networks = [network_of(run) for run in self.runs]
@@ -117,28 +119,38 @@ class Explainer:
 
         `features` are the values of `columns`, NaN where unknown.
         """
-        members = [self._one(member, smiles, features) for member in range(len(self.runs))]
+        target = self.outputs[0] if len(self.outputs) == 1 else self._most_probable(smiles, features)
+        members = [self._one(member, smiles, features, target) for member in range(len(self.runs))]
         return members[0] if len(members) == 1 else mean_of(members)
 
-    def inputs(self, smiles: str, member: int = 0, features: Sequence[float] | None = None) -> Inputs:
-        """The prediction of one run as a function of the embedded molecule."""
+    def inputs(
+        self, smiles: str, member: int = 0, features: Sequence[float] | None = None, target: int | None = None
+    ) -> Inputs:
+        """The prediction of one run as a function of the embedded molecule; of the first output where none is named."""
         run = self.runs[member]
         molecule = read_smiles(smiles, featuriser_of(run), run.recipe.data.most_atoms)
         molecule = replace(molecule, values=tuple(map(float, features or ())))
         known = bool((torch.as_tensor(molecule.x) < torch.tensor(run.recipe.model.node.sizes)).all())
+        output = self.outputs[0] if target is None else target
         require(known, f"{smiles!r} has an atom of a type that does not occur in the training data.")
-        return Inputs(self.networks[member], run, pack_molecules([molecule], recipe=run.recipe.data), self.target)
+        return Inputs(self.networks[member], run, pack_molecules([molecule], recipe=run.recipe.data), output)
 
-    def _one(self, member: int, smiles: str, features: Sequence[float] | None) -> Explanation:
-        run, inputs = self.runs[member], self.inputs(smiles, member, features)
+    def _most_probable(self, smiles: str, features: Sequence[float] | None) -> int:
+        """The class with the largest mean probability; the first one where the molecule cannot be predicted."""
+        given = None if features is None else [features]
+        rows = [predict_smiles(run, smiles, features=given).values[0] for run in self.runs]
+        return max(self.outputs, key=lambda output: sum(row[output] for row in rows if row is not None))
+
+    def _one(self, member: int, smiles: str, features: Sequence[float] | None, target: int) -> Explanation:
+        run, inputs = self.runs[member], self.inputs(smiles, member, features, target)
         found = contributions(inputs, self.method)
         values = found.units.tolist()
         whole = values[inputs.atoms + inputs.bonds :]
         edges = inputs.molecule.edge_index[:, ::2].T.tolist()
         return Explanation(
             smiles=smiles,
-            target=output_names(run)[self.target],
-            unit=unit_of(run, self.target),
+            target=output_names(run)[target],
+            unit=unit_of(run, target),
             method=self.method,
             atoms=tuple(values[: inputs.atoms]),
             bonds=tuple(values[inputs.atoms : inputs.atoms + inputs.bonds]),
@@ -154,7 +166,7 @@ class Explainer:
 def explain(
     runs: Runs,
     smiles: str,
-    target: int | str = 0,
+    target: int | str | None = None,
     method: Method = "integrated_gradients",
     features: Sequence[float] | None = None,
 ) -> Explanation:
@@ -184,6 +196,20 @@ def mean_of(members: Sequence[Explanation]) -> Explanation:
         features={name: sum(each.features[name] for each in members) / count for name in members[0].features},
         members=count,
     )
+
+
+def outputs_of(run: Run, target: int | str | None) -> range:
+    """The output of a number or name, or those of a column of classes; None is the first target."""
+    columns = {name: range(start, start + len(classes)) for name, (start, classes) in class_columns(run.recipe).items()}
+    if isinstance(target, str) and target in columns:
+        return columns[target]
+    if target is not None:
+        output = output_of(run, target)
+        return range(output, output + 1)
+    named = run.recipe.data.targets[:1]
+    if named and named[0] in columns:
+        return columns[named[0]]
+    return range(run.model.outputs if kind_of_output(run, 0) == "classes" else 1)
 
 
 def output_of(run: Run, target: int | str) -> int:

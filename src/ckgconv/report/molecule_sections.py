@@ -72,7 +72,7 @@ def explained_section(source: Source) -> Html:
     if source.table is None or split is None:
         return Html("")
     try:
-        explainer = Explainer(source.runs)
+        explainer = Explainer(source.runs, 0)
         found = [explainer(*each) for each in _chosen(source, source.splits[split], len(explainer.columns))]
     except InputError as error:
         return element("section", element("h2", "Explanations"), element("p", f"None: {error}"), id="explanations")
