@@ -101,8 +101,13 @@ def nearest(name: str, names: list[str], prefix: str = "") -> str:
     matches = get_close_matches(name, names, n=1)
     if matches:
         return f"did you mean {prefix}{matches[0]}?"
-    listed = ", ".join(prefix + each for each in names[:MOST_LISTED])
-    return f"choose one of {listed}{f' and {others} others' if (others := len(names) - MOST_LISTED) > 0 else ''}."
+    return f"choose one of {listed([prefix + each for each in names])}."
+
+
+def listed(names: list[str]) -> str:
+    """Names in a sentence, the first of them where there are many."""
+    others = len(names) - MOST_LISTED
+    return ", ".join(names[:MOST_LISTED]) + (f" and {others:,} others" if others > 0 else "")
 
 
 def _owner(point: EntryPoint) -> str:

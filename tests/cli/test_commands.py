@@ -195,6 +195,24 @@ def test_bench(ckgconv):
     assert "step_ms" in out
 
 
+def test_a_table_of_many_columns_is_not_listed_whole(ckgconv, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("wide.csv").write_text(",".join(["smiles", *(f"c{each}" for each in range(5000))]) + "\nC" + ",1" * 5000)
+    code, _, err = ckgconv("train", "wide.csv")
+    assert code == 2
+    assert len(err) < 1000
+    assert "c23 and 4,976 others." in " ".join(err.split())
+
+
+def test_a_command_without_memory_ends_in_a_sentence(ckgconv, monkeypatch):
+    def fails(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(sys.modules["ckgconv.cli.info"], "named_or_saved", fails)
+    code, _, err = ckgconv("info", "zinc")
+    assert (code, "not enough memory for this command" in " ".join(err.split())) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

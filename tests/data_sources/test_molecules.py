@@ -3,6 +3,7 @@ import pytest
 import torch
 
 from ckgconv import InputError
+from ckgconv.data import molecules
 from ckgconv.data.molecules import ATOM_SIZES, BOND_SIZES, ZINC_ATOMS, read_smiles, scaffold
 from ckgconv.data.splits import random_split, scaffold_split
 
@@ -76,3 +77,10 @@ def test_scaffolds_never_cross_a_split():
     assert sorted(torch.cat(list(split.values())).tolist()) == list(range(len(smiles)))
     with pytest.raises(InputError, match="leaves no molecule"):
         scaffold_split(["c1ccccc1" + "C" * length for length in range(20)])
+
+
+def test_a_molecule_beyond_memory_is_refused_whatever_is_allowed(monkeypatch):
+    monkeypatch.setattr(molecules, "free_bytes", lambda device: 10**9)
+    with pytest.raises(InputError, match=r"has 8,000 atoms, whose pairs need about 2.6 GB, and 1.0 GB are free"):
+        read_smiles("C" * 8000, "zinc", most_atoms=10**8)
+    assert len(read_smiles("C" * 900, "zinc").x) == 900

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ckgconv import InputError
-from ckgconv.data import build, data_folder, load
+from ckgconv.data import build, data_folder, load, load_packed
 from ckgconv.data.archives import SEEN, Archive, fetch, gunzip, member
 from ckgconv.data.molecules import read_smiles
 from ckgconv.data.official import OFFICIAL
@@ -245,6 +245,13 @@ def test_molecules_of_another_structure_are_refused(tmp_path, serve, changed):
     serve("zinc-full", made.zinc(files))
     with pytest.raises(InputError, match="zinc-full could not be downloaded"):
         build("zinc-full", tmp_path)
+
+
+def test_types_are_whole_numbers_of_any_dtype(tmp_path, serve):
+    molecule = made.zinc_molecule(3)
+    floating = molecule | {name: molecule[name].float() for name in ("atom_type", "bond_type")}
+    serve("zinc-full", made.zinc({split: [floating] * count for split, count in made.COUNTS.items()}))
+    assert load_packed(build("zinc-full", tmp_path)).x.flatten().tolist()[:3] == molecule["atom_type"].tolist()
 
 
 @pytest.mark.parametrize("molecules", [5, None, "abc", (1, 2), [{}] * 3])

@@ -188,6 +188,7 @@ STEP = MOMENT.replace("exp_avg", "step")
         (lambda t: t.update({STEP: t[STEP].half()}), "step.*float16, not one number in float32"),
         (lambda t: t.update({STEP: torch.ones(2)}), r"step.*shape \[2\].*, not one number"),
         (lambda t: t.pop(MOMENT), "does not keep exp_avg_sq, step of 'node_encoder"),
+        (lambda t: [t.pop(name) for name in [*t] if name.startswith("optimizer.")], "moments .* are missing"),
         (
             lambda t: t.update({"optimizer.exp_avg.nothing": t[MOMENT].clone()}),
             "of a parameter that the recipe does not have",

@@ -28,7 +28,7 @@ from ckgconv.data.tables import is_table, read_table, stem
 from ckgconv.recipe import DataRecipe, Recipe, TrainingRecipe
 from ckgconv.recipe.limits import usable_name
 from ckgconv.recipes.molecules import molecules
-from ckgconv.registry import nearest
+from ckgconv.registry import listed, nearest
 from ckgconv.tasks.task import Targets
 
 
@@ -150,7 +150,7 @@ def table_recipe(path: Path, options: TableOptions) -> Recipe:
     table, targets = read_table(path), options.targets
     options = replace(options, smiles=named_column(table.columns, options.smiles, path))
     others = [name for name in table.columns if name != options.smiles]
-    require(bool(targets), f"No target was named: give --target with one of {', '.join(others)}.")
+    require(bool(targets), f"No target was named: give --target with one of {listed(others)}.")
     named = (options.splits_column, options.group_column, options.weight_column)
     for name in (options.smiles, *targets, *(each for each in named if each is not None)):
         if name not in table.columns:

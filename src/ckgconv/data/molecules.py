@@ -15,9 +15,11 @@ from functools import cache, lru_cache
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from ckgconv.checks import InputError, check_instance, cut
+from ckgconv.pairs.memory import GIGABYTE, SMALL, free_bytes
 
 Featuriser = Literal["molecule", "zinc"]
 
@@ -30,6 +32,8 @@ LETTERS_SHOWN = 80
 # What is copied from a page brings marks along that no one sees.
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 HYDROGEN = 1
+# Of descriptors, 35 to 45 were measured for chains of 3,000 and 6,000 atoms; coordinates of all pairs need more.
+BYTES_PER_PAIR = 40
 ATOM_SIZES = (119, 5, 12, 12, 10, 6, 6, 2, 2)
 BOND_SIZES = (5, 6, 2)
 CHIRALITY = ("CHI_UNSPECIFIED", "CHI_TETRAHEDRAL_CW", "CHI_TETRAHEDRAL_CCW", "CHI_OTHER")
@@ -115,6 +119,7 @@ def parse_smiles(smiles: str, most_atoms: int = MOST_ATOMS) -> Any:
     if molecule.GetNumAtoms() == 0:
         raise InputError(f"{shown!r} has no atom.")
     _check_atoms(molecule, shown, most_atoms)
+    _check_memory(molecule.GetNumAtoms(), shown)
     return molecule
 
 
@@ -153,6 +158,17 @@ def _check_atoms(molecule: Any, shown: str, most_atoms: int) -> None:
         count = sum(1 for atom in molecule.GetAtoms() if atom.GetAtomicNum() != HYDROGEN)
     if count > most_atoms:
         raise InputError(f"{shown!r} has {count:,} atoms, more than the {most_atoms:,} allowed (data.most_atoms).")
+
+
+def _check_memory(count: int, shown: str) -> None:
+    """Refuse a molecule whose pairs of atoms do not fit into memory, however many atoms are allowed."""
+    needed = count**2 * BYTES_PER_PAIR
+    free = free_bytes(torch.device("cpu")) if needed >= SMALL else None
+    if free is not None and needed > free:
+        raise InputError(
+            f"{shown!r} has {count:,} atoms, whose pairs need about {needed / GIGABYTE:,.1f} GB, and "
+            f"{free / GIGABYTE:,.1f} GB are free: leave it out."
+        )
 
 
 def scaffold(smiles: str) -> str:

@@ -78,8 +78,11 @@ def _members(archive: zipfile.ZipFile, names: Iterable[str]) -> dict[str, zipfil
     wanted = {f"{name}.npy": name for name in names}
     members: dict[str, zipfile.ZipInfo] = {}
     for info in listed:
+        require(not info.comment, "Its list of members has comments, or is damaged: write it by save_packed.")
         name = wanted.get(info.filename)
         if name is None:
+            # Its name stands at its beginning, too: one that was damaged in the list would be an array left out.
+            archive.open(info).close()
             continue
         require(name not in members, f"It has two arrays {name}: give one.")
         readable = info.compress_type in METHODS and not info.flag_bits & ENCRYPTED

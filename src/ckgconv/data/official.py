@@ -81,7 +81,7 @@ def _read(source: Official, paths: list[Path], folder: Path) -> PackedDataset:
         counts = {split: len(graphs) for split, graphs in splits.items()}
         require(counts == source.graphs, f"It has {counts} graphs, not {source.graphs}.")
         return packed(splits)
-    except (InputError, OSError):
+    except (InputError, OSError, MemoryError):
         raise
     except Exception as error:  # whatever the readers make of another structure than the official one
         names = " and ".join(archive.name for archive in source.archives)
@@ -154,11 +154,12 @@ def _zinc_graph(values: Any) -> Graph:
 
 
 def _types(values: Any, name: str) -> Array:
-    """Whole numbers that 8 bits hold; others would become other types."""
+    """Whole numbers that 8 bits hold, of any dtype; others would become other types."""
     array = array_of(values)
-    fits = array.dtype.kind in "iu" and array.min(initial=0) >= 0 and array.max(initial=0) < 2**8
-    require(bool(fits), f"{name} has other values than the numbers of types, 0 … 255.")
-    return array.astype(np.uint8)
+    fits = array.dtype.kind in "iuf" and array.min(initial=0) >= 0 and array.max(initial=0) < 2**8
+    types = array.astype(np.uint8) if fits else np.zeros(0, np.uint8)
+    require(np.array_equal(types, array), f"{name} has other values than the numbers of types, 0 … 255.")
+    return types
 
 
 def _peptides(targets: Callable[[Any], Array]) -> Callable[[list[Path], Path], dict[str, list[Graph]]]:

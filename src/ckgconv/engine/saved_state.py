@@ -108,6 +108,8 @@ def check_moments(found: Mapping[str, Tensor], model: nn.Module, optimizer: torc
         require(name in parameters, f"The moment {key!r} is one of a parameter that the recipe does not have.")
         of_each.setdefault(name, {})[moment] = value
     wanted = _moments(optimizer)
+    # Those of a parameter without a gradient are missing; of all parameters never.
+    require(bool(found) or not wanted or wanted == {"momentum_buffer"}, "The moments of the optimiser are missing.")
     unchecked = wanted is None and not any(group.get("fused") for group in optimizer.param_groups)
     for name, moments in of_each.items():
         kept = optimizer.state.get(parameters[name], {})

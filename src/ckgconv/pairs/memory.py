@@ -110,7 +110,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 @contextmanager
-def telling_of_memory() -> Iterator[None]:
+def telling_of_memory(what: str = "a step") -> Iterator[None]:
     """A sentence where memory ends all the same: estimates are low, and others take memory meanwhile."""
     try:
         yield
@@ -118,8 +118,8 @@ def telling_of_memory() -> Iterator[None]:
         if not isinstance(error, MemoryError | torch.OutOfMemoryError) and NO_MEMORY not in str(error):
             raise
         raise InputError(
-            "There was not enough memory for a step: choose a smaller training.batch_size or model.width, a support of "
-            "fewer pairs (a number of hops, 'sparse_global'), or leave out large graphs."
+            f"There was not enough memory for {what}: choose a smaller training.batch_size or model.width, a support "
+            f"of fewer pairs (a number of hops, 'sparse_global'), or leave out large graphs."
         ) from error
 
 
