@@ -112,6 +112,14 @@ def test_nothing_is_started_by_resuming(tmp_path, data):
     assert not (tmp_path / "nowhere").exists()
 
 
+def test_a_run_without_its_recipe_is_neither_started_nor_resumed(folder, data):
+    (folder / "recipe.json").unlink()
+    with pytest.raises(InputError, match=r"a run without its recipe.json: put it back, or choose another folder"):
+        resumed(folder, data)
+    with pytest.raises(InputError, match=r"already exists: choose another folder with --out"):
+        check_folder(folder, small(), 0, "32", resume=False)
+
+
 @pytest.mark.parametrize("left", [[], [".abc.ckgconv.part"], [".recipe.json.12.part", OF_RUN], ["record.json"]])
 def test_what_a_kill_during_the_first_write_left_can_be_started(tmp_path, data, stopped, left):
     folder = tmp_path / "run"

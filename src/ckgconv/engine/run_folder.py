@@ -59,11 +59,13 @@ def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str,
         require(not resume, "resume is true, but a run in memory cannot be resumed: give its folder.")
         return
     if not resume:
-        require(
-            is_free(folder),
-            f"{folder} already exists: continue it with --resume, or choose another folder with --out.",
-        )
+        what_next = "continue it with --resume, or choose" if has_run(folder) else "choose"
+        require(is_free(folder), f"{folder} already exists: {what_next} another folder with --out.")
         return
+    require(
+        has_run(folder) or not holds_record(folder),
+        f"{folder} holds a run without its recipe.json: put it back, or choose another folder with --out.",
+    )
     require(has_run(folder), f"{folder} holds no run to resume: start it without --resume.")
     saved = folder / "recipe.json"
     remedy = f"resume it with 'ckgconv train {saved} --resume'."
