@@ -82,7 +82,10 @@ def test_a_number_of_processes_is_a_number(monkeypatch, value):
 
 @pytest.mark.parametrize(
     ("number", "code", "sentence"),
-    [(signal.SIGTERM, processes.TERMINATED, processes.STOPPED_ALONE), (signal.SIGINT, 130, "Interrupted: continue")],
+    [
+        (signal.SIGTERM, processes.TERMINATED, processes.STOPPED_ALONE),
+        (signal.SIGINT, 130, "Interrupted: a training goes on with --resume"),
+    ],
 )
 def test_a_stopped_run_says_what_it_keeps(number, code, sentence):
     program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
