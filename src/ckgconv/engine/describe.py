@@ -99,8 +99,9 @@ def save_described(molecules: DescribedMolecules, path: Path) -> None:
 def load_described(path: Path) -> DescribedMolecules:
     """What `save_described` wrote."""
     beside, remedy = origin_file(path), "write it with the packed file by 'ckgconv data describe'."
+    text = read_text(beside, remedy, MOST_SETTINGS)
     try:
-        origin = read(group_of(read_text(beside, remedy, MOST_SETTINGS)), Origin)
+        origin = read(group_of(text), Origin)
     except InputError as error:
         raise InputError(f"{beside} cannot be used ({str(error).rstrip('.')}): {remedy}") from error
     return DescribedMolecules(load_packed(path), origin)
