@@ -23,6 +23,7 @@ CORE = (
     "pairs",
     "tasks",
     "data",
+    "cli/test_commands.py",
 )
 
 
