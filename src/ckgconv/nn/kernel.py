@@ -104,7 +104,7 @@ class Kernel(nn.Module):
             return self.constrain(psi, pairs)
         if self.treats_equal_pairs_equally and not kinds.pairs.has_zero_rows:
             return replace(self.constrain(psi, pairs), rows=kinds.rows)
-        return self.constrain(kinds.spread(psi), kinds.pairs)
+        return self.constrain(kinds.to_all_pairs(psi), kinds.pairs)
 
     def values_per_row(self) -> int:
         """κ of `step_memory`."""
