@@ -14,7 +14,7 @@ from ckgconv.data.text_file import lines_of, opened
 
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 TAB_SUFFIXES = (".tsv", ".tab")
-# Rows by which a separator is chosen.
+# How many rows are compared to choose a separator.
 LOOKED_AT = 20
 
 
