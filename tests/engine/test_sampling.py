@@ -123,7 +123,7 @@ def test_a_run_learns_evaluates_all_nodes_and_resumes_bit_for_bit(sampling, tmp_
             raise Stopped
         return original(epoch, *rest)
 
-    monkeypatch.setattr("ckgconv.engine.run.train_epoch", stop)
+    monkeypatch.setattr("ckgconv.engine.training.train_epoch", stop)
     with pytest.raises(Stopped):
         train(chosen, data=data, folder=tmp_path / "parts", device="cpu")
     monkeypatch.undo()

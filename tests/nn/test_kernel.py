@@ -1,8 +1,5 @@
 """Covers `ckgconv.nn.initialise`."""
 
-import copy
-from dataclasses import replace
-
 import pytest
 import torch
 from graphs_for_tests import packed, random_edges
@@ -84,27 +81,3 @@ def test_repr():
         "  (linear): GroupedLinear(2 → 3, groups=4)\n"
         ")"
     )
-
-
-@pytest.mark.parametrize("blocks", [0, 2])
-def test_weighted_rows_in_one_operation_are_those_of_the_modules(blocks):
-    """A hook inside the kernel needs the modules; without one all stages are one operation."""
-    pairs = some_pairs()
-    rows = pairs.coordinates.shape[0]
-    pairs = replace(pairs, row_weight=torch.randint(1, 5, (rows,)).double())
-    kernel = Kernel(4, 3, layers=2, blocks=blocks)
-    with torch.no_grad():
-        for parameter in kernel.parameters():
-            parameter += 0.3 * torch.randn_like(parameter)
-    modules, seen = copy.deepcopy(kernel), []
-    modules.linear.register_forward_hook(lambda module, inputs, output: seen.append(output))
-    x = torch.randn(rows, 4)
-    results = []
-    for each in (kernel, modules):
-        own = x.clone().requires_grad_()
-        y = sum(values.stored.sin().sum() for values in each(own, pairs))
-        gradients = torch.autograd.grad(y, [own, *each.parameters()])
-        results.append([y, *gradients, *each.buffers()])
-    assert len(seen) == 2
-    for one, other in zip(*results, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)

@@ -16,12 +16,12 @@ from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.kernel_mlp import FIELDS, Stage, grouped
 
-__all__ = ["FIELDS", "Running", "Stage", "by_layer", "grouped", "has_batch_norms", "mlp_dropout", "stages_of"]
+__all__ = ["FIELDS", "Stage", "StageStatistics", "by_layer", "grouped", "has_batch_norms", "mlp_dropout", "stages_of"]
 
-Running = Sequence[tuple[Tensor, Tensor]]  # running mean and variance of each stage's norm
+StageStatistics = Sequence[tuple[Tensor, Tensor]]  # running mean and variance of each stage's norm
 
 
-def stages_of(kernel: Kernel) -> tuple[list[Stage], Running]:
+def stages_of(kernel: Kernel) -> tuple[list[Stage], StageStatistics]:
     """Parameters and running statistics [L, K] of all layers, stage by stage."""
     modules = kernel.stages()
     stages = [Stage(norm.scale, norm.shift, linear.weight, linear.bias) for norm, linear in modules]

@@ -1,4 +1,4 @@
-"""The folder of a campaign, which holds all of its state and no absolute path: it can be moved and gone on with.
+"""The folder of a campaign, which holds all of its state and no absolute path: it can be moved, and training goes on.
 
     campaign.json          the file, as it was last read
     history.json           when it was created, when runs were added, when it was declared final
@@ -8,7 +8,7 @@
     lock                   the process at work (`lock`)
     README.md, figure.png, table.json    the page (`page`)
 
-Runs are never exchanged for others: once one is trained, a file may only add runs or be declared final, for good.
+Runs are never replaced: once one is trained, a file may only add runs, or be declared final, for good.
 """
 
 import json

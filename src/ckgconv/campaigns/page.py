@@ -47,7 +47,7 @@ peak of a run. Times of runs that shared a device, or had different ones, are no
 FIRST_COLUMNS = ("data set", "recipe and changes", "n", "metric", "val", "val, averaged")
 TEST_COLUMNS = ("test", "test, last", "test, averaged", "paper", "against the paper")
 ENDINGS = ("last", "averaged")
-# Characters of a label before it is folded.
+# Longer labels are folded.
 LABEL_WIDTH = 30
 LAST_COLUMNS = ("against the first", "parameters", "s/epoch", "total s", "MB", "records")
 

@@ -30,8 +30,8 @@ from ckgconv.registry import nearest
 
 FORMAT = 1
 FILE = "campaign.json"
-SHIPPED = Path(__file__).parent  # the folder of the files in the package
-# Characters of a name that is also that of a folder.
+SHIPPED = Path(__file__).parent  # campaigns that come with the package
+# Most characters of a name, since a folder has it too.
 NAME = re.compile(r"\w[\w.-]*")
 
 

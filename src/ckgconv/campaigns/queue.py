@@ -31,7 +31,7 @@ from ckgconv.registry import nearest
 POLL_SECONDS = 0.1
 # Seconds from the start of a worker to its first epoch, about: imports, data, compilation.
 START_SECONDS = 30.0
-# Times that a run is begun again in a piece after errors of the GPU.
+# How often a run is begun again in a piece after errors of the GPU.
 ATTEMPTS = 2
 Say = Callable[[str], None]
 
@@ -108,7 +108,7 @@ class Queue:
                 stdin=subprocess.PIPE,  # its end tells the worker to end
                 stdout=file,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches this process alone
+                start_new_session=True,  # so that Ctrl-C reaches this process alone
                 pass_fds=(self.lock.file.fileno(),),  # the folder stays locked while a worker lives
             )
 

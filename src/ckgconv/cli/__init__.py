@@ -46,9 +46,9 @@ app.command("study")(study_command)
 app.command("search")(search_command)
 app.command("campaign")(campaign_command)
 
-# The exit code of a program that Ctrl-C interrupted.
+# The usual exit code after Ctrl-C.
 INTERRUPTED = 130
-# An option of one letter; a negative number is none.
+# An option of one letter, not a negative number.
 SHORT = re.compile(r"-[A-Za-z]")
 
 

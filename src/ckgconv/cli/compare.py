@@ -38,7 +38,7 @@ def compare_command(
 
 
 def _of_runs(report: Report) -> Report:
-    """The table of the runs one by one, their folders as seen from the one that holds them all."""
+    """The table of single runs; folders are relative to the one that holds them all."""
     runs = report.values["runs"]
     shared = os.path.commonpath([Path(run["run"]).absolute().parent for run in runs])
     rows = [tuple({**run, "run": os.path.relpath(run["run"], shared)}.values()) for run in runs]

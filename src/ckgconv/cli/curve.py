@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BARS = "▁▂▃▄▅▆▇█"
-# Characters of a curve in the terminal, at most.
+# Most characters of a curve in the terminal.
 MAX_BARS = 60
-# A logarithmic axis over a wider range has labels at powers of ten alone.
+# Over a wider range, a logarithmic axis has labels at powers of ten alone.
 MOST_LABELLED = 20
-# With fewer, points are marked.
+# With fewer epochs, points are marked.
 FEW_EPOCHS = 3
 
 
@@ -46,7 +46,7 @@ def curve(record: Record) -> "Figure":
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     numbers = [entry.epoch + 1 for entry in epochs]
-    # A line through one point is not drawn.
+    # A line through a single point would be invisible.
     marker = "o" if len(numbers) < FEW_EPOCHS else None
     axes.plot(numbers, [entry.train_loss for entry in epochs], label="training loss", color="tab:blue", marker=marker)
     axes.plot(numbers, [entry.val for entry in epochs], label=f"validation {metric}", color="tab:orange", marker=marker)
@@ -55,7 +55,7 @@ def curve(record: Record) -> "Figure":
         axes.axvline(best.epoch + 1, color="tab:gray", linewidth=0.8, linestyle="--", label="best epoch")
         test = "" if best.test is None else f", test {metric} {best.test:.4f}"
         title = f"{title}: best epoch {best.epoch + 1}{test}"
-    axes.set_title(title, parse_math=False)  # a name is no formula
+    axes.set_title(title, parse_math=False)  # so that a $ in a name does not begin a formula
     axes.set_xlabel("epoch")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
     axes.set_ylabel(f"loss, {metric}")
@@ -65,7 +65,7 @@ def curve(record: Record) -> "Figure":
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         axes.yaxis.set_major_formatter("{x:g}")
-        # Those between powers of ten, where there is room.
+        # Labels between powers of ten, where there is room.
         axes.yaxis.set_minor_formatter("{x:g}" if high < MOST_LABELLED * low else "")
     axes.grid(alpha=0.3, which="both")
     axes.legend()

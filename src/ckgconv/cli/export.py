@@ -24,7 +24,7 @@ def export_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """Export the network of a run, and compare its predictions in a process without ckgconv."""
-    from ckgconv.exporting.folder import export_run  # imported here: torch's exporter takes a second
+    from ckgconv.exporting.folder import export_run  # imported here, since torch's exporter takes a second
 
     done = export_run(open_network(run, "cpu"), out, format.value)
     if as_json:

@@ -10,7 +10,7 @@ from ckgconv.registry import nearest
 
 
 def given_features(columns: Sequence[str], given: Sequence[str]) -> list[float]:
-    """The values of columns from NAME=VALUE, NaN where there is no value; each has to be named."""
+    """The values of columns from NAME=VALUE, NaN where there is no value; every column must be given."""
     values: dict[str, float] = {}
     for text in given:
         name, mark, value = text.partition("=")

@@ -46,6 +46,6 @@ def _support(model: ModelRecipe) -> str:
 
 
 def _depth(model: ModelRecipe) -> str:
-    """The number of blocks, for kinds of models that have it in their recipe."""
+    """The number of blocks, for models whose recipe has one."""
     blocks = getattr(model, "blocks", None)
     return "" if blocks is None else f"{blocks} blocks of "

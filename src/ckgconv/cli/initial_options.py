@@ -68,6 +68,6 @@ class FeatureOptions:
         return replace(chosen, data=data, model=replace(chosen.model, graph_features=read))
 
     def refuse(self, what: str) -> None:
-        """Refuse them for something else than a table."""
+        """Refuse them for anything but a table."""
         given = self.features is not None or self.descriptors is not None
         require(not given, f"--features and --descriptors belong to a CSV, not to {what!r}: leave them out.")

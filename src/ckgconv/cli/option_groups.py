@@ -8,7 +8,7 @@
     def train_command(what: …, table: TableOptions) -> None: ...
 
 Typer sees the fields of the groups as parameters of the command, each with its own help text and default; the command
-receives the groups. A group adds an option to a command without a change to the command.
+receives the groups. So a group gains an option without a change to its commands.
 """
 
 import inspect

@@ -1,6 +1,6 @@
 """One command in several processes, as torchrun or SLURM start them.
 
-The first process prints and writes; a mistake is told once; and where a process is lost, the others end with a sentence
+The first process prints and writes. A mistake is reported once. If a process is lost, the others end with a sentence
 instead of a traceback.
 """
 
@@ -26,9 +26,9 @@ LOST = (
 STOPPED = "Error: this process was told to stop, as torchrun does when another one has ended."
 GOES_ON = "a training goes on with --resume, a campaign by the same command; anything else begins anew."
 STOPPED_ALONE = f"Stopped by SIGTERM: {GOES_ON}"
-# torchrun names here the file from which it takes the message of a process that failed.
+# Names the file in which torchrun looks for the message of a failed process.
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
-# The exit code of a program that SIGTERM ended.
+# The usual exit code after SIGTERM.
 TERMINATED = 128 + signal.SIGTERM
 
 
@@ -68,5 +68,5 @@ def _stop(number: int, frame: object) -> None:
 
 
 def _lost_connection(error: RuntimeError) -> bool:
-    """Whether a collective operation failed for want of a process; gloo has no class of error of its own."""
+    """Whether a collective operation failed because a process is gone; gloo has no error class of its own."""
     return isinstance(error, dist.DistError) or "gloo" in str(error)

@@ -32,7 +32,7 @@ class ReportOptions:
         console = terminal.console(stderr=quiet, soft_wrap=True)
         try:
             path = write_report(runs, folder / FILE)
-        except Exception as error:  # whatever it is, the run itself is complete, and its command must say so
+        except Exception as error:  # any error: the run itself is complete, and its command must say so
             again = f"'ckgconv report {folder}'"
             console.print(f"The report was not written ({error}); the run is complete, and {again} tries again.")
             return

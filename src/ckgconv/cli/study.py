@@ -74,7 +74,7 @@ def study_command(
     report, provenance = conduct(chosen, options, sys.argv[1:])
     folder = options.out or RESULTS / name
     write_page(folder, report, provenance)
-    # In a log or a pipe, Rich would fold the columns at 80 characters.
+    # Rich would fold the columns at 80 characters in a log or a pipe.
     console = terminal.console(width=None if sys.stdout.isatty() else PIPED_WIDTH)
     console.print(as_table(report))
     console.print(f"{folder}: README.md, figure.png, table.json ({provenance.seconds:.1f} s)")

@@ -1,6 +1,6 @@
-"""What is printed: words as they are, without markup, and with control characters spelled out.
+"""Printing: words as they are, without markup, and with control characters spelled out.
 
-A header of a table or the name of a file may contain anything, such as a sequence that moves the cursor.
+A table's header or a file's name may contain anything, such as a sequence that moves the cursor.
 """
 
 from typing import Any

@@ -17,7 +17,7 @@ from ckgconv.cli.report_options import ReportOptions
 from ckgconv.cli.table_options import TableOptions, table_recipe
 from ckgconv.cli.task_options import TaskOptions
 from ckgconv.cli.train_jobs import check_folders, plan, run_folder, train_one
-from ckgconv.cli.train_report import finish_folds, finish_replicates, report_spread, summary
+from ckgconv.cli.train_report import finish_folds, finish_replicates, report_seeds, summary
 from ckgconv.cli.training_options import TrainingOptions
 from ckgconv.data.tables import READERS, is_table
 from ckgconv.engine.folds import FoldedRuns
@@ -122,7 +122,7 @@ def train_command(
     if as_json:
         print(valid_json([summary(run) for run in runs] if len(runs) > 1 else summary(runs[0])))
     elif len(runs) > 1:
-        report_spread(runs)
+        report_seeds(runs)
 
 
 def resolve(what: str, table: TableOptions, features: FeatureOptions | None = None) -> Recipe:

@@ -40,7 +40,7 @@ def plan(chosen: Recipe, seed: int, folder: Path, folds: int | None = None, repl
 
 
 def check_folders(jobs: list[Job], precision: str, resume: bool) -> None:
-    """Before the first of them is trained; of several to resume, some may not have begun."""
+    """Check all folders before the first run is trained; of several runs to resume, some may not have begun."""
     begun = [job for job in jobs if has_run(job.folder)]
     require(
         bool(begun) or not resume or len(jobs) == 1,
@@ -58,7 +58,7 @@ def run_folder(out: Path | None, chosen: Recipe, seed: int, several: bool) -> Pa
 
 
 def train_one(job: Job, resume: bool, device: str, precision: str, data_dir: Path | None, quiet: bool) -> Run:
-    """Train a run, with a bar and a report unless it is to be quiet."""
+    """Train a run; unless quiet, with a progress bar and a report."""
     console = terminal.console(stderr=quiet)
     bar = ProgressBar(console)
     silent = quiet or not processes.is_first()

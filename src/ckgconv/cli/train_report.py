@@ -1,7 +1,9 @@
 """What `ckgconv train` prints when runs have ended: in words, or as JSON."""
 
 import statistics
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
@@ -12,6 +14,8 @@ from ckgconv.engine.folds import FoldedRuns, write_folds
 from ckgconv.engine.replicates import Replicates, write_replicates
 from ckgconv.engine.run import Run
 from ckgconv.files import valid_json
+
+Repeated = TypeVar("Repeated", FoldedRuns, Replicates)
 
 
 def summary(run: Run) -> dict[str, object]:
@@ -63,41 +67,49 @@ def finish_replicates(found: list[Replicates], folders: list[Path], as_json: boo
     """Write replicates.json of every seed, and print mean and s.d. over the seeds of its split."""
     for replicates, folder in zip(found, folders, strict=True):
         write_replicates(folder, replicates)
-    if as_json:
-        results = [each.to_json() | {"runs": [summary(run) for run in each.runs]} for each in found]
-        print(valid_json(results if len(results) > 1 else results[0]))
-        return
-    console = terminal.console(soft_wrap=True)
-    for replicates, folder in zip(found, folders, strict=True):
-        count = len(replicates.runs)
-        for name, spread in {replicates.metric: replicates.tested, **replicates.others}.items():
-            console.print(f"test {name} over {count} splits: {spread}, each at its best validation epoch")
-        console.print(f"runs: {folder}/replicate0 … replicate{count - 1}")
+    _print_repeated(found, folders, as_json, "replicate", _lines_of_replicates)
+
+
+def _lines_of_replicates(found: Replicates) -> Iterator[str]:
+    for name, tested in {found.metric: found.tested, **found.others}.items():
+        yield f"test {name} over {len(found.runs)} splits: {tested}, each at its best validation epoch"
 
 
 def finish_folds(found: list[FoldedRuns], folders: list[Path], as_json: bool) -> None:
     """Write folds.json of every seed, and print mean and s.d. over its folds."""
     for folded, folder in zip(found, folders, strict=True):
         write_folds(folder, folded)
+    _print_repeated(found, folders, as_json, "fold", _lines_of_folds)
+
+
+def _lines_of_folds(found: FoldedRuns) -> Iterator[str]:
+    metric = found.metric
+    yield f"test {metric} over {len(found.runs)} folds: {found.tested}, each at its best validation epoch"
+    yield (
+        f"validation {metric} at epoch {found.common_epoch + 1}, the best on average over the folds: "
+        f"{found.at_common_epoch}"
+    )
+
+
+def _print_repeated(
+    found: Sequence[Repeated], folders: list[Path], as_json: bool, name: str, lines: Callable[[Repeated], Iterator[str]]
+) -> None:
+    """Folds or replicates of every seed: their `lines`, and where runs of that `name` are; or all of it as JSON."""
     if as_json:
-        results = [folded.to_json() | {"runs": [summary(run) for run in folded.runs]} for folded in found]
+        results = [each.to_json() | {"runs": [summary(run) for run in each.runs]} for each in found]
         print(valid_json(results if len(results) > 1 else results[0]))
         return
     console = terminal.console(soft_wrap=True)
-    for folded, folder in zip(found, folders, strict=True):
-        count, metric = len(folded.runs), folded.metric
-        console.print(f"test {metric} over {count} folds: {folded.tested}, each at its best validation epoch")
-        console.print(
-            f"validation {metric} at epoch {folded.common_epoch + 1}, the best on average over the folds: "
-            f"{folded.at_common_epoch}"
-        )
-        console.print(f"runs: {folder}/fold0 … fold{count - 1}")
+    for each, folder in zip(found, folders, strict=True):
+        for line in lines(each):
+            console.print(line)
+        console.print(f"runs: {folder}/{name}0 … {name}{len(each.runs) - 1}")
 
 
-def report_spread(runs: list[Run]) -> None:
+def report_seeds(runs: list[Run]) -> None:
     """Print mean and s.d. over the seeds, where all runs have a test metric."""
     tests = [run.record.test for run in runs]
     known = [test for test in tests if test is not None]
     if len(known) == len(runs):
-        spread = f"{statistics.mean(known):.4f} ± {statistics.stdev(known):.4f}"
-        terminal.console().print(f"test {runs[0].record.metric} over {len(known)} seeds: {spread}")
+        tested = f"{statistics.mean(known):.4f} ± {statistics.stdev(known):.4f}"
+        terminal.console().print(f"test {runs[0].record.metric} over {len(known)} seeds: {tested}")

@@ -20,7 +20,7 @@ from typing import IO
 from ckgconv.checks import InputError, require
 from ckgconv.files import parse_json, read_text, write_text
 
-SECONDS = 60  # without a byte from the server
+SECONDS = 60  # of silence, after which a server is given up
 BLOCK = 2**20
 # In the data folder: SHA-256 of archives without a published digest, by name.
 SEEN = "official-sha256.json"
@@ -33,14 +33,14 @@ class Archive:
     name: str
     url: str
     most_bytes: int
-    md5: str | None = None  # as published; None: nobody publishes one
+    md5: str | None = None  # as published; None where none is
 
 
 def fetch(archive: Archive, folder: Path, data_folder: Path) -> Path:
     """Download an archive into `folder`, and refuse any other than the one that belongs in `data_folder`."""
     path = folder / archive.name
     try:
-        # Addresses are those of the catalogue, none of a user's.
+        # Addresses come from the catalogue, never from a user.
         with urllib.request.urlopen(archive.url, timeout=SECONDS) as response, path.open("wb") as file:  # nosec B310
             same = urllib.parse.urlsplit(response.geturl()).scheme == urllib.parse.urlsplit(archive.url).scheme
             require(same, f"{archive.url} was redirected to {response.geturl()}, which is not encrypted: not followed.")
@@ -95,7 +95,7 @@ def _check_digest(archive: Archive, path: Path, seen: Path) -> None:
 
 
 def remember(archives: Sequence[Archive], paths: Sequence[Path], data_folder: Path) -> None:
-    """Keep the digests of archives that were read, so that another download of them has to be the same."""
+    """Keep the digests of archives that could be read; later downloads must match them."""
     known = _known(data_folder / SEEN)
     pairs = zip(archives, paths, strict=True)
     found = {each.name: _digest(path, "sha256") for each, path in pairs if each.md5 is None}

@@ -25,10 +25,10 @@ ATOMWISE = (
     *("MaxEStateIndex", "MinEStateIndex", "MaxAbsEStateIndex", "MinAbsEStateIndex"),
     *("NumValenceElectrons", "Chi0", "Chi1", "Chi2n", "Chi3n", "Chi4n", "Chi2v", "Chi3v", "Chi4v"),
 )
-# Atomic numbers of the noble gases, each of which ends a shell.
+# Atomic numbers of the noble gases: each closes a shell.
 NOBLE = np.array([2, 10, 18, 36, 54, 86])
 NEON = 10
-# What RDKit takes for the distance between atoms of different fragments is larger.
+# RDKit gives atoms of different fragments a larger distance than this.
 UNREACHABLE = 1e6
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

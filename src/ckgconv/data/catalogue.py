@@ -30,7 +30,7 @@ from ckgconv.recipe import DataRecipe
 from ckgconv.recipe.values import check_recipe
 from ckgconv.registry import Registry, nearest
 
-EMBEDDED = Path(__file__).parent  # the folder of the files in the package
+EMBEDDED = Path(__file__).parent  # data sets that come with the package
 DATA_VARIABLE = "CKGCONV_DATA"
 
 
@@ -76,7 +76,7 @@ def data_folder(given: Path | None) -> Path:
     if chosen:
         return Path(chosen)
     cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    if cache.is_absolute():  # a relative one is invalid, and would be a folder of the working directory
+    if cache.is_absolute():  # a relative path is invalid: it would depend on the working directory
         return cache / "ckgconv"
     home = Path(os.path.expanduser("~"))
     require(home.is_absolute(), f"There is no home folder for data: set {DATA_VARIABLE}, or give --data-dir.")

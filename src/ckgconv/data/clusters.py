@@ -15,7 +15,7 @@ from ckgconv.checks import require
 from ckgconv.data.fingerprints import BITS, RADIUS
 from ckgconv.data.molecules import rdkit_chem
 
-# All pairs are compared; at worst all of them are neighbours, and kept.
+# All pairs are compared, and at worst all of them are neighbours that must be kept.
 MOST_MOLECULES = 10_000
 
 

@@ -15,13 +15,13 @@ from ckgconv.checks import require
 
 DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)([eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
-# Digits and marks between them, in whatever order: no name of a class, but a number that is written in another way.
+# Digits with marks between them, in any order: a number in some other notation, not the name of a class.
 NUMBER_LIKE = re.compile(r"[+-]?[\d.,'\u2019\u00a0\u202f ]*\d[\d.,'\u2019\u00a0\u202f ]*([eE][+-]?\d+)?")
 
 
 @dataclass(frozen=True)
 class Marks:
-    """The first number of each way of writing it, "" where there is none."""
+    """The first number found in each notation, "" where there is none."""
 
     comma: str = ""  # 1,5
     point: str = ""  # 1.5
@@ -29,7 +29,7 @@ class Marks:
 
 
 def marks(cells: Iterable[str]) -> Marks:
-    """How the numbers in cells are written; other cells are passed over."""
+    """The notations of the numbers in cells; cells without a number are skipped."""
     comma = point = thousands = ""
     for cell in cells:
         text = cell.strip()
@@ -77,5 +77,5 @@ def is_number(text: str) -> bool:
 
 
 def looks_like_a_number(text: str) -> bool:
-    """Whether a cell is a number in any way of writing it, and so no name of a class."""
+    """Whether a cell is a number in any notation, and so not the name of a class."""
     return is_number(text) or NUMBER_LIKE.fullmatch(text.strip()) is not None

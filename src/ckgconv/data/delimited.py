@@ -16,7 +16,7 @@ from ckgconv.data.text_file import lines_of, opened
 SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 TAB_SUFFIXES = (".tsv", ".tab")
 MORE_CELLS = "The row has more cells than the header: quote cells that contain the separator."
-# Rows by which a separator is chosen.
+# How many rows are compared to choose a separator.
 LOOKED_AT = 20
 
 

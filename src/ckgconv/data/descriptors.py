@@ -50,7 +50,7 @@ fr_sulfonamd fr_sulfone fr_term_acetylene fr_tetrazole fr_thiazole fr_thiocyan f
 DESCRIPTORS: tuple[str, ...] = tuple(NAMES.split())
 
 
-# Raised by RDKit where a molecule has no such value.
+# What RDKit raises where a molecule has no such value.
 UNDEFINED = (ValueError, ArithmeticError, RuntimeError)
 # Descriptors that are bins of one histogram, by their stem, and RDKit's function that counts all of them.
 HISTOGRAMS = {
@@ -65,7 +65,7 @@ FRAGMENTS = tuple(name for name in DESCRIPTORS if name.startswith("fr_"))
 
 @dataclass(frozen=True)
 class Together:
-    """Descriptors that RDKit computes at once."""
+    """Descriptors that RDKit computes in one call."""
 
     places: NDArray[np.int64]  # among DESCRIPTORS
     values: Callable[[Any], Sequence[float] | NDArray[np.float64]]

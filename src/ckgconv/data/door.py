@@ -1,9 +1,9 @@
-"""The door of packed data: every array of a data set is checked here once, and nowhere behind it.
+"""The door of packed data: every array of a data set is checked here, once, and nowhere else.
 
     shapes    that the arrays exist, and agree on G graphs, N nodes and E edges; a header is enough
     values    that counts add up, edges stay inside their graph, numbers are usable and splits are disjoint
 
-Sentences name the array; who reads a file adds its path.
+Error messages name the array; the reader of a file adds its path.
 
 Legend: G graphs, N nodes, E edges, S splits of the same nodes.
 """
@@ -20,13 +20,13 @@ from ckgconv.checks import InputError, require
 
 Array = NDArray[Any]
 SPLITS = ("train", "val", "test")
-# `node_split` of a node that counts in none of them.
+# `node_split` of a node that is in no split.
 NO_SPLIT = -1
 NEEDED = ("num_nodes", "num_edges", "edge_index", "x")
 SPLIT_ARRAYS = tuple(f"{name}_idx" for name in SPLITS)
 GRAPHWISE = ("graph_features", "target_weight")
 NAMES = (*NEEDED, "edge_attr", "edge_weight", "pos", "y", "node_split", *GRAPHWISE, *SPLIT_ARRAYS)
-# Squared, and summed over a few hundred rows, this still fits into float32.
+# Its square, summed over a few hundred rows, still fits into float32.
 LARGEST = 1e18
 
 DTYPES = {
@@ -117,7 +117,7 @@ def check_counts(name: str, counts: Array, total: int, what: str) -> None:
     """Refuse counts that are negative or do not add up to a total."""
     lowest, highest = int(counts.min()), int(counts.max())
     require(lowest >= 0, f"{name} contains {lowest}: give counts of zero or more.")
-    # Not more than the total each, so that their sum cannot overflow.
+    # None may exceed the total, so that their sum cannot overflow.
     summed = int(counts.sum(dtype=np.int64)) if highest <= total else highest
     require(summed == total, f"{name} adds up to {summed:,}, but there are {total:,} {what}: correct one of them.")
 
@@ -156,7 +156,7 @@ def _check_edges(edge_index: Array, num_nodes: Array, num_edges: Array) -> None:
         return
     lowest = int(edge_index.min())
     require(lowest >= 0, f"edge_index contains {lowest}: node numbers begin at 0 in each graph.")
-    # In the dtype of the edges, which is the quickest to compare; no end exceeds what that holds.
+    # Compared in the dtype of the edges, which is fastest: no end exceeds the largest value of that.
     last = np.clip(num_nodes - 1, 0, np.iinfo(edge_index.dtype).max).astype(edge_index.dtype)
     wrong = edge_index > np.repeat(last, num_edges)
     empty = num_edges[num_nodes == 0]

@@ -1,4 +1,4 @@
-"""Morgan fingerprints of molecules, by rdkit: which circular groups of atoms occur, hashed to bits.
+"""Morgan fingerprints by rdkit: which circular groups of atoms a molecule has, hashed to bits.
 
     Tanimoto similarity    s(a, b) = |a ∧ b| / |a ∨ b|, from 0 (nothing in common) to 1 (the same bits)
 

@@ -18,7 +18,7 @@ from ckgconv.checks import require
 from ckgconv.data.packed import PackedDataset
 from ckgconv.recipe import DataRecipe
 
-# Unknown targets are a class of their own.
+# Rows with unknown targets form a class of their own.
 UNKNOWN = -1
 # Splits that keep groups of rows together, which tables alone have.
 GROUPED = ("random_with_repeated_smiles", "scaffold", "scaffold_balanced", "butina", "group")
@@ -49,7 +49,7 @@ def folded(data: PackedDataset, recipe: DataRecipe, groups: Tensor | None = None
 
 def divide(data: PackedDataset, folds: int, seed: int) -> list[Tensor]:
     """Numbers of the graphs of each fold, ascending."""
-    from sklearn.model_selection import KFold, StratifiedKFold  # imported here: it takes a second
+    from sklearn.model_selection import KFold, StratifiedKFold  # imported here, since it takes a second
 
     classes = strata(data)
     most = 0 if classes is None else int(classes.unique(return_counts=True)[1].max())

@@ -1,7 +1,7 @@
 """Counts of fragments, RDKit's `fr_…`: how often a molecule holds each of 85 patterns.
 
 A pattern maps its atoms to different atoms of a molecule, so a molecule that has fewer atoms of an element, aromatic or
-not, than the pattern names cannot hold it. Most searches end before they begin, by comparing two small tables.
+not, than the pattern names cannot hold it. So comparing two small tables makes most searches unnecessary.
 
 Legend: P patterns, E elements, aromatic ones by themselves.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 # Elements as SMARTS writes them, in lower case where aromatic.
 ELEMENTS = ("C", "N", "O", "S", "P", "F", "Cl", "Br", "I", "c", "n", "o", "s")
 COLUMN = {element: place for place, element in enumerate(ELEMENTS)}
-# An atom of a pattern that can only be of one element: its symbol, then properties that all have to hold.
+# An atom of a pattern that can only be one element: its symbol, then properties that must all hold.
 ONE_ELEMENT = re.compile(r"\[?(Cl|Br|[CNOSPFIcnos])(?![a-z])[^,!$]*\]?")
 
 

@@ -95,7 +95,7 @@ def _with_other_reasons(table: Table, recipe: DataRecipe, y: Tensor, reasons: Se
     """Rows of valid molecules that are not used for another reason."""
     known = known_rows(y).tolist()
     if recipe.split == "column":
-        table.column(recipe.split_column)  # refused where there is none
+        table.column(recipe.split_column)  # refuses a table without any
     found = []
     for row, reason in enumerate(reasons):
         other = "" if known[row] else "Every target is missing."

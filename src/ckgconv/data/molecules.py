@@ -26,10 +26,10 @@ Featuriser = Literal["molecule", "zinc"]
 # All pairs of a molecule are computed. A larger one is left out of a file, which says so (`data.most_atoms`).
 MOST_ATOMS = 1000
 LETTERS_PER_ATOM = 20
-# Molecules that are kept parsed: those of a chunk.
+# Most molecules that are kept parsed: about those of a chunk.
 MOST_PARSED = 1024
 LETTERS_SHOWN = 80
-# What is copied from a page brings marks along that no one sees.
+# Text copied from a page may contain marks that nobody sees.
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 HYDROGEN = 1
 # Of descriptors, 35 to 45 were measured for chains of 3,000 and 6,000 atoms; coordinates of all pairs need more.
@@ -128,7 +128,7 @@ def parsed(smiles: str) -> Any:
     """The rdkit molecule of a SMILES string, None where it is invalid; shared, so that no one may change it.
 
     Graph, descriptors and fingerprint of a molecule are computed one after the other for a chunk of molecules, and each
-    of them would parse its SMILES otherwise.
+    of which would otherwise parse its SMILES again.
     """
     return rdkit_chem().MolFromSmiles(smiles)
 
@@ -140,7 +140,7 @@ def molecule_graph(molecule: Any, featuriser: Featuriser) -> Molecule:
     if featuriser == "zinc":
         molecule = rdkit_chem().Mol(molecule)
         rdkit_chem().Kekulize(molecule)
-    # By number: rdkit's own iterators take ten times as long.
+    # Accessed by number, since rdkit's own iterators take ten times as long.
     atoms = np.array([atom(molecule.GetAtomWithIdx(index)) for index in range(count)], dtype=np.uint8)
     bonds = [molecule.GetBondWithIdx(index) for index in range(molecule.GetNumBonds())]
     number = np.int16 if count <= np.iinfo(np.int16).max else np.int32

@@ -33,7 +33,7 @@ from ckgconv.data.npz import Header, read_npz
 from ckgconv.files import write_whole
 
 __all__ = ["NO_SPLIT", "SPLITS", "PackedDataset", "from_arrays", "join", "load_packed", "read_arrays", "save_packed"]
-# Arrays that a data set may lack.
+# Arrays that are optional.
 OPTIONAL = ("edge_attr", "edge_weight", "pos", "y", "node_split", "graph_features", "target_weight")
 
 
@@ -183,7 +183,7 @@ def from_arrays(arrays: Mapping[str, Tensor]) -> PackedDataset:
 
 
 def _assembled(arrays: Mapping[str, Tensor]) -> PackedDataset:
-    """A data set from arrays that are known to fit."""
+    """A data set from arrays that were checked."""
     empty = torch.zeros(0, dtype=torch.int64)
     splits = {name: arrays.get(f"{name}_idx", empty).long() for name in SPLITS}
     node_split = arrays.get("node_split")
@@ -207,7 +207,7 @@ def _assembled(arrays: Mapping[str, Tensor]) -> PackedDataset:
 
 
 def save_packed(dataset: PackedDataset, path: Path) -> None:
-    """Write a packed file, whole or not at all; integers are stored in the smallest dtype that holds them."""
+    """Write a packed file atomically; integers are stored in the smallest dtype that holds them."""
     arrays: dict[str, NDArray[np.generic]] = {
         "num_nodes": dataset.node_ptr.diff().numpy(),
         "num_edges": dataset.edge_ptr.diff().numpy(),

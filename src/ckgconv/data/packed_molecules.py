@@ -1,4 +1,4 @@
-"""Texts of SMILES → molecules with reasons → one packed data set.
+"""SMILES → molecules, or reasons why not → one packed data set.
 
 Legend: M molecules, T targets, C features.
 """

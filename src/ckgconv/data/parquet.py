@@ -57,7 +57,7 @@ def _check_size(path: Path, size: int) -> None:
 
 
 def _texts(arrow: Any, path: Path) -> list[str]:
-    """Columns of text, which are read as a dictionary and numbers in it, so that each text is in memory once."""
+    """Columns of text, read dictionary-encoded so that each text is in memory once."""
     kinds = (arrow.types.is_string, arrow.types.is_large_string)
     return [field.name for field in arrow.parquet.read_schema(path) if any(test(field.type) for test in kinds)]
 

@@ -129,7 +129,7 @@ def _read_legacy(data: bytes) -> Any:
 
     def note(dtype: "np.dtype[Any]", key: str, count: int) -> Array:
         wanted[key] = (dtype, count)
-        return np.broadcast_to(np.zeros((), dtype), count)  # in place of values that are read below
+        return np.broadcast_to(np.zeros((), dtype), count)  # filled in below, where the values are read
 
     _interpret(file, note)
     found: dict[str, Array] = {}
@@ -310,7 +310,7 @@ def _kept(storages: Storages) -> Storages:
 def _named(module: str, name: str) -> Any:
     found = NAMES.get((module, name)) or NAMES.get((module.replace("numpy._core", "numpy.core"), name))
     if found is None:
-        shown = repr(f"{module}.{name}"[:80])  # which may hold anything
+        shown = repr(f"{module}.{name}"[:80])  # a name may be anything, and of any length
         raise InputError(f"A pickle names {shown}, which is not plain data: it is not read.")
     return found
 

@@ -1,6 +1,6 @@
 """The door of graphs in Python → the packed format: PyG data sets, lists of `Data`, graphs with masks of their nodes.
 
-Each graph is checked by itself: attributes that only add up over all graphs would belong to the wrong one.
+Graphs are checked one by one: sizes that agree only in total would give attributes to the wrong graph.
 
 Legend: G graphs; n nodes, e edges of one graph.
 """
@@ -19,7 +19,7 @@ from ckgconv.data.packed import NO_SPLIT, SPLITS, PackedDataset, from_arrays, jo
 # What the transforms of `ckgconv.pe` write, and a support of the user's own.
 NOT_PACKED = ("pair_index", "pair_encoding", "node_encoding", "support_index")
 OPTIONAL = ("edge_attr", "edge_weight", "pos", "y")
-COLUMNS = ("x", "edge_attr")  # of which one dimension is read as one column
+COLUMNS = ("x", "edge_attr")  # where one dimension is read as one column
 
 
 def from_pyg(graphs: Iterable[Data]) -> PackedDataset:

@@ -1,4 +1,4 @@
-"""What the rows of a table are, for the person who trains on them: nothing is changed, and nothing is left unsaid.
+"""What the rows of a table hold, told to the person who trains on them; the rows stay as they are.
 
     reason       why a row is not used
     duplicate    the first row with the same molecule (the same canonical SMILES)
@@ -122,7 +122,7 @@ def row_report(loaded: LoadedTable, recipe: DataRecipe) -> RowReport:
     """The report of a table that was loaded by a recipe."""
     splits = _splits(loaded)
     texts = loaded.table.column(recipe.smiles)
-    # Copies: looking for stereochemistry marks atoms.
+    # Copies, since looking for stereochemistry marks the atoms.
     molecules = {row: rdkit_chem().Mol(parse_smiles(texts[row], recipe.most_atoms)) for row in sorted(splits)}
     by_molecule: dict[str, list[int]] = defaultdict(list)
     for row, molecule in molecules.items():

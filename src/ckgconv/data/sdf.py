@@ -17,7 +17,7 @@ from ckgconv.data.table import Table, check_cells, check_names
 from ckgconv.data.text_file import lines_of, opened
 
 END = "$$$$"
-# Atoms and bonds of V3000 take about 40 letters a line, and a line for each.
+# In V3000 each atom and each bond has a line of about 40 letters.
 LETTERS_PER_ATOM = 400
 
 
@@ -43,7 +43,7 @@ def read_sdf(path: Path, most_atoms: int = MOST_ATOMS) -> Table:
 
 
 def _records(lines: Iterator[str]) -> Iterator[list[str]]:
-    """The lines of each record; blank lines after the last one are none."""
+    """The lines of each record; blank lines after the last one are ignored."""
     record: list[str] = []
     for line in lines:
         text = line.rstrip("\r\n")

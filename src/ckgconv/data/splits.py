@@ -25,7 +25,7 @@ from ckgconv.data.molecules import scaffold
 SIZES = (0.8, 0.1, 0.1)
 SPLITS = ("train", "val", "test")
 Split = dict[str, Tensor]
-# Sums of decimal fractions are not exact.
+# Allows for rounding: sums of decimal fractions are not exact.
 TINY = 1e-9
 
 

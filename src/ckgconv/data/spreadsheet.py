@@ -2,7 +2,7 @@
 
 import re
 
-# With these a formula begins in a spreadsheet; a number may begin with a sign too.
+# A formula in a spreadsheet begins with one of these; a number may begin with a sign too.
 FORMULA = "=+-@\t\r"
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf)")
 

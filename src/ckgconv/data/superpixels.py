@@ -15,7 +15,7 @@ from ckgconv.checks import require
 from ckgconv.data.packed import pointer, ragged
 
 NEIGHBOURS = 8
-# Graphs whose distance matrices are in memory at a time, and cells of these matrices.
+# Most graphs whose distance matrices are in memory at once, and most cells of these matrices.
 CHUNK, CELLS = 1024, 2**25
 MOST_NODES = 4096
 

@@ -14,7 +14,7 @@ from ckgconv.data.door import LARGEST
 
 MISSING = {"", "nan", "na", "n/a", "null", "none"}
 NAMES_SHOWN, LETTERS_SHOWN = 20, 80
-# Rows shorter than the header are filled up, so a wide header makes many cells of few letters.
+# Short rows are filled up to the header, so that a small file with a wide header has many cells.
 MOST_CELLS = 2 * 10**7
 
 
@@ -80,7 +80,7 @@ def is_missing(text: str) -> bool:
 
 
 def check_cells(path: Path, columns: int, rows: int) -> None:
-    """Refuse a table that would take all memory."""
+    """Refuse a table too large for memory."""
     cells = columns * rows
     require(cells <= MOST_CELLS, f"{path} has {cells:,} cells: give at most {MOST_CELLS:,}, in several files.")
 

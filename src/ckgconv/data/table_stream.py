@@ -38,7 +38,7 @@ class TableStream:
     total: int  # rows
 
     def place(self, name: str) -> int:
-        """Of a column."""
+        """The place of a column."""
         if name not in self.columns:
             shown = ", ".join(map(printable, self.columns[:NAMES_SHOWN]))
             more = f" and {len(self.columns) - NAMES_SHOWN:,} others" if len(self.columns) > NAMES_SHOWN else ""

@@ -1,7 +1,7 @@
 """Lines of a text file that a user names, plain or compressed with gzip, within limits on its size.
 
-A plain file is measured before it is read. What a .gz unpacks to is nowhere written down that could be trusted, so it
-is counted while it is read, and reading ends where the limit is passed.
+A plain file is measured before it is read. A .gz may lie about the size of its content, so bytes are counted while it
+is read, and reading ends at the limit.
 """
 
 import gzip
@@ -22,7 +22,7 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Counted(io.RawIOBase):
-    """A binary stream that refuses to be longer than allowed."""
+    """A binary stream that raises once it is longer than allowed."""
 
     def __init__(self, source: IO[bytes], path: Path) -> None:
         super().__init__()

@@ -206,7 +206,7 @@ def training_replay(learner: Learner, table: Tensor) -> Replay:
 
 def _replay(learner: Learner, name: str, split: str, table: Tensor, work: Work) -> Replay:
     """The captured step of that name, captured again where the batches do not fit it."""
-    replay: Replay | None = learner.replays.get(name)
+    replay = learner.replays.get(name)
     if replay is None or not replay.fits(table):
         learner.replays.pop(name, None)
         with compiling(name, learner.tell):
@@ -218,5 +218,4 @@ def _replay(learner: Learner, name: str, split: str, table: Tensor, work: Work) 
 def shared_source(learner: Learner) -> Source:
     """The one source of all captured steps of a learner."""
     learner.source = learner.source or source_of(learner)
-    source: Source = learner.source
-    return source
+    return learner.source

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from lightning.fabric import Fabric
@@ -30,11 +30,28 @@ from ckgconv.tasks.scaling import TargetScale
 from ckgconv.tasks.task import Task, one_process
 from ckgconv.tasks.weights import UNWEIGHTED, TargetWeights
 
+if TYPE_CHECKING:
+    from ckgconv.engine.large_graph import LargeGraph
+    from ckgconv.engine.prepared import PreparedBatches
+    from ckgconv.engine.replay import Replay
+    from ckgconv.engine.samples import Source
+    from ckgconv.engine.sampling import Division
+
 # Pairs encoded at a time when all pairs of a data set are counted or stored; each takes some hundred bytes.
 CHUNK = 2**21
 
 
 def _nothing(sentence: str) -> None: ...
+
+
+@dataclass
+class OfData:
+    """What depends on the data of a learner alone: each is computed when it is first needed, then kept."""
+
+    batches: "PreparedBatches | None" = None  # those that come again
+    graph: "LargeGraph | None" = None  # all graphs as one, where steps read samples of it
+    division: "Division | None" = None  # of that graph, where a sample is some of its parts
+    training_nodes: Tensor | None = None  # [N] which of its nodes are for training
 
 
 @dataclass
@@ -55,9 +72,9 @@ class Learner:
     statistics: BatchStatistics | None = None  # of batches, where the recipe asks for their median
     tell: Callable[[str], None] = _nothing  # receives a sentence about what takes a while, such as compiling
     watched: bool = False  # whether something must be called after every step
-    replays: dict[str, Any] = field(default_factory=dict)  # captured steps by name
-    source: Any = None  # of the batches of captured steps, once there is one
-    kept: dict[str, Any] = field(default_factory=dict)  # what depends on the data alone, such as prepared batches
+    replays: dict[str, "Replay"] = field(default_factory=dict)  # captured steps by name
+    source: "Source | None" = None  # of the batches of captured steps, once there is one
+    of_data: OfData = field(default_factory=OfData)
 
     @property
     def captures(self) -> bool:

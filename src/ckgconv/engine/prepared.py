@@ -30,7 +30,7 @@ class Prepared:
 
 
 @dataclass
-class Kept:
+class PreparedBatches:
     """Prepared batches by the numbers of their graphs, in order."""
 
     most_bytes: float
@@ -48,7 +48,7 @@ def prepare(learner: Learner, graphs: Tensor) -> Prepared:
 
 def prepared_once(learner: Learner, graphs: Tensor) -> Prepared:
     """As `prepare`, but kept for the next time where it fits."""
-    kept = _kept(learner)
+    kept = _batches_of(learner)
     numbers = tuple(graphs.tolist())
     found = kept.batches.get(numbers)
     if found is None:
@@ -67,8 +67,7 @@ def tensor_bytes(prepared: Prepared) -> int:
     return sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Tensor))
 
 
-def _kept(learner: Learner) -> Kept:
-    if "prepared" not in learner.kept:
-        learner.kept["prepared"] = Kept(SHARE * (free_bytes(learner.fabric.device) or 0))
-    kept: Kept = learner.kept["prepared"]
-    return kept
+def _batches_of(learner: Learner) -> PreparedBatches:
+    if learner.of_data.batches is None:
+        learner.of_data.batches = PreparedBatches(SHARE * (free_bytes(learner.fabric.device) or 0))
+    return learner.of_data.batches

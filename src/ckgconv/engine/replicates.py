@@ -54,7 +54,7 @@ class Replicates:
             "metric": self.metric,
             "tested": dict(vars(self.tested)),
             "validated": dict(vars(self.validated)),
-            "metrics": {name: dict(vars(spread)) for name, spread in self.others.items()},
+            "metrics": {name: dict(vars(tested)) for name, tested in self.others.items()},
             "tests": [run.record.test for run in self.runs],
             "seconds": statistics.fmean(run.record.wall_s for run in self.runs),
         }

@@ -7,12 +7,10 @@ print(run.record.best, run.evaluate("test"))
 print(predict_smiles(run, ["CCO", "c1ccccc1"]).values)
 """
 
-import math
-import time
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn, Unpack
+from typing import Unpack
 
 import torch
 from lightning.fabric import Fabric
@@ -23,26 +21,24 @@ from ckgconv.data import PackedDataset
 from ckgconv.data.row_report import RowReport
 from ckgconv.engine.callbacks import Callbacks, watch_steps
 from ckgconv.engine.endings import EpochMean, Weights, judge_endings, keep_endings
-from ckgconv.engine.epoch import evaluate, first_sample, loss_on, train_epoch
+from ckgconv.engine.epoch import evaluate, first_sample
 from ckgconv.engine.further_metrics import add_metrics
 from ckgconv.engine.initial_weights import prepare_weights
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.lock import locked_run
-from ckgconv.engine.machine import peak_memory_mb, reset_peak_memory
+from ckgconv.engine.machine import reset_peak_memory
 from ckgconv.engine.norm_statistics import BatchStatistics
 from ckgconv.engine.optimizers import optimizer_of
 from ckgconv.engine.own_model import OwnModel
 from ckgconv.engine.parts import GivenParts, Parts, parts_of
 from ckgconv.engine.recipe_checks import check_run
-from ckgconv.engine.record import Epoch, Record, new_record, write_record
-from ckgconv.engine.resume import CheckpointBudget, restore, save_best, save_checkpoint
+from ckgconv.engine.record import Record, new_record, write_record
+from ckgconv.engine.resume import restore, save_best
 from ckgconv.engine.run_data import GivenData, check_data, check_metric, training_data, weights_of
 from ckgconv.engine.run_folder import check_folder, saved_record
-from ckgconv.engine.saved_state import all_finite
 from ckgconv.engine.schedule import make_schedule
-from ckgconv.engine.selection import candidate, improves, reads_loss
-from ckgconv.engine.setup import make_fabric, process_rank, seed_epoch
-from ckgconv.engine.tensorboard import TensorBoard
+from ckgconv.engine.setup import make_fabric, process_rank
+from ckgconv.engine.training import train_epochs
 from ckgconv.engine.training_memory import check_training_memory
 from ckgconv.engine.watcher import Silence, Watcher
 from ckgconv.engine.weight_average import WeightAverage
@@ -81,7 +77,7 @@ class Run:
         return self.folder is not None and self.learner.fabric.is_global_zero
 
     def evaluate(self, split: str = "test") -> float:
-        """The run's metric on "train", "val" or "test", with the weights of the best validation epoch."""
+        """The run's metric on "train", "val" or "test"; once it has ended, of the best validation epoch."""
         self.check_data()
         return evaluate(self.learner, split)
 
@@ -145,7 +141,7 @@ def train(
         first_epoch = restore(run, watcher) if resume else 0
         if run.writes:
             _write_beginning(run)
-        _run_epochs(run, first_epoch, watcher, Callbacks(run, parts.callbacks))
+        train_epochs(run, first_epoch, watcher, Callbacks(run, parts.callbacks))
         keep_endings(run)
         run.model.load_state_dict(run.best_weights)
         if parts.test:
@@ -243,88 +239,6 @@ def _try_one_graph(learner: Learner) -> None:
         learner.model.check(learner.batch(learner.data.train[:1]), learner.recipe)
     check_training_memory(learner)
     first_sample(learner)
-
-
-def _warn_of_warm_up(run: Run, watcher: Watcher) -> None:
-    training = run.recipe.training
-    if "schedule" not in run.recipe.given and 1 < training.epochs <= training.warmup_epochs:
-        watcher.warn(
-            f"training.warmup_epochs is {training.warmup_epochs} and training.epochs {training.epochs}: the learning "
-            f"rate never leaves its warm-up, and next to nothing is learned."
-        )
-
-
-def _run_epochs(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbacks) -> None:
-    """All epochs that are left; curves are closed however they end, since a thread of their own writes them."""
-    board = None
-    if run.folder is not None and run.writes:
-        board = TensorBoard(run.folder, first_epoch, watcher.warn)
-    with nullcontext() if board is None else closing(board):
-        _each_epoch(run, first_epoch, watcher, callbacks, board)
-
-
-def _each_epoch(run: Run, first_epoch: int, watcher: Watcher, callbacks: Callbacks, board: TensorBoard | None) -> None:
-    epochs = run.recipe.training.epochs
-    _warn_of_warm_up(run, watcher)
-    watcher.start(run, first_epoch)
-    earlier = run.record.wall_s  # seconds before the run was resumed
-    start, budget = time.perf_counter(), CheckpointBudget()
-    for number in range(first_epoch, epochs):
-        if callbacks.stopped or run.record.out_of_patience(run.recipe.training.patience):
-            break
-        epoch = _run_epoch(run, number, watcher, callbacks)
-        last = callbacks.epoch(epoch) or number == epochs - 1
-        run.record.wall_s = round(earlier + time.perf_counter() - start, 3)
-        run.record.peak_memory_mb = peak_memory_mb(run.learner.fabric.device)
-        if run.writes and (last or budget.allows()):
-            with budget:
-                save_checkpoint(run, number)
-        if board is not None:
-            board.add(epoch)
-        watcher.epoch(epoch)
-
-
-def _run_epoch(run: Run, number: int, watcher: Watcher, callbacks: Callbacks) -> Epoch:
-    """Train and validate once; keep the weights, averaged where asked for, if `selection` prefers them."""
-    record, training = run.record, run.recipe.training
-    seed_epoch(record.seed, number)
-
-    def tick(graphs: int, loss: float) -> bool:
-        watcher.step(graphs, loss)
-        return callbacks.step(graphs, loss) or not math.isfinite(loss)
-
-    trained = train_epoch(run.learner, number, tick)
-    if not math.isfinite(trained["train_loss"]) or not all_finite(run.model):
-        _stop_diverged(run, number, trained["train_loss"])
-    trained["seconds"] = round(trained["seconds"], 3)
-    with run.learner.averaged():
-        val = evaluate(run.learner, "val")
-        epoch = Epoch(**trained, val=val, val_loss=loss_on(run.learner, "val") if reads_loss(training) else None)
-        record.epochs.append(epoch)
-        run.mean.add(number, run.model.state_dict())
-        found = candidate(record.epochs, training)
-        if improves(found, record.best, training, run.learner.task.metric):
-            record.best = found
-            run.best_weights = {name: value.detach().clone() for name, value in run.model.state_dict().items()}
-    run.learner.schedule.end(epoch.val)
-    return epoch
-
-
-def _stop_diverged(run: Run, number: int, loss: float) -> NoReturn:
-    """End a run whose weights are lost; the network of its best epoch before is kept."""
-    best, kept = run.record.best, "No network is kept, since no epoch had ended."
-    if best is not None and run.folder is None:
-        kept = "Nothing is kept of a run without a folder."
-    elif best is not None and run.folder is not None:
-        kept = f"{run.folder} keeps the network of epoch {best.epoch + 1}, the best one before."
-        if run.writes:
-            save_best(run)
-            write_record(run.folder, run.record)
-    what = "some weights are infinite or NaN" if math.isfinite(loss) else f"the loss is {loss}"
-    raise InputError(
-        f"Training diverged in epoch {number + 1}: {what}. {kept} Train again with a smaller training.learning_rate, "
-        f"or with training.scale_targets=true where targets are large."
-    )
 
 
 def _write_result(run: Run) -> None:

@@ -12,6 +12,7 @@ Draws come from torch's generator, which every epoch seeds, so that a resumed ru
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -29,6 +30,14 @@ from ckgconv.pairs.draw import draw_entries
 from ckgconv.tasks.losses import mask_targets
 
 
+@dataclass(frozen=True)
+class Division:
+    """The nodes of a large graph, divided into parts."""
+
+    nodes: Tensor  # [N] sorted by part
+    bounds: Tensor  # [Q + 1] where each part begins
+
+
 def sampled(learner: Learner) -> bool:
     """Whether steps read samples of one large graph, not whole graphs."""
     return learner.recipe.sampling.kind != "none"
@@ -36,10 +45,9 @@ def sampled(learner: Learner) -> bool:
 
 def own_graph(learner: Learner) -> LargeGraph:
     """All graphs of the learner's own data as one, built once."""
-    if "graph" not in learner.kept:
-        learner.kept["graph"] = graph_of(learner, learner.data)
-    graph: LargeGraph = learner.kept["graph"]
-    return graph
+    if learner.of_data.graph is None:
+        learner.of_data.graph = graph_of(learner, learner.data)
+    return learner.of_data.graph
 
 
 def graph_of(learner: Learner, data: PackedDataset) -> LargeGraph:
@@ -88,11 +96,11 @@ def fanouts(learner: Learner) -> tuple[int, ...]:
 
 def _part_steps(learner: Learner) -> Iterator[tuple[int, Callable[[], Sample]]]:
     graph, fabric, sampling = own_graph(learner), learner.fabric, learner.recipe.sampling
-    nodes, bounds = _parts(learner, graph)
+    division = _division(learner, graph)
     together = max(fabric.world_size, round(sampling.batch_nodes * sampling.parts / graph.num_nodes))
-    numbers = torch.arange(sampling.parts, device=nodes.device)
+    numbers = torch.arange(sampling.parts, device=division.nodes.device)
     for parts in training_batches(numbers, together, fabric.global_rank, fabric.world_size):
-        chosen = nodes[ragged(bounds, parts)[0]].sort().values
+        chosen = division.nodes[ragged(division.bounds, parts)[0]].sort().values
         yield int(_counting(learner, chosen).sum()), partial(part_sample, learner, graph, chosen)
 
 
@@ -107,15 +115,14 @@ def part_sample(learner: Learner, graph: LargeGraph, nodes: Tensor) -> Sample:
     return Sample(graph.excerpt(nodes, rows, row[within], entry[within]).batch, target)
 
 
-def _parts(learner: Learner, graph: LargeGraph) -> tuple[Tensor, Tensor]:
-    """Nodes [N] sorted by part, and where each part begins [Q + 1]; divided once."""
-    if "parts" not in learner.kept:
+def _division(learner: Learner, graph: LargeGraph) -> Division:
+    """The learner's own graph, divided once."""
+    if learner.of_data.division is None:
         ends = torch.stack([graph.edges.key // graph.num_nodes, graph.edges.key % graph.num_nodes])
         part = partition(ends, graph.num_nodes, learner.recipe.sampling.parts)
         count = torch.bincount(part, minlength=learner.recipe.sampling.parts)
-        learner.kept["parts"] = (part.argsort(stable=True), pointer(count))
-    nodes, bounds = learner.kept["parts"]
-    return nodes, bounds
+        learner.of_data.division = Division(part.argsort(stable=True), pointer(count))
+    return learner.of_data.division
 
 
 def node_targets(learner: Learner, nodes: Tensor) -> Tensor:
@@ -127,9 +134,8 @@ def node_targets(learner: Learner, nodes: Tensor) -> Tensor:
 
 def _counting(learner: Learner, nodes: Tensor) -> Tensor:
     """Which of the nodes are training nodes."""
-    if "training nodes" not in learner.kept:
+    if learner.of_data.training_nodes is None:
         rows = learner.data.target_rows("train")
         mask = torch.zeros(int(learner.data.node_ptr[-1]), dtype=torch.bool, device=rows.device)
-        learner.kept["training nodes"] = mask.index_fill_(0, rows, True)
-    mask = learner.kept["training nodes"]
-    return mask[nodes]
+        learner.of_data.training_nodes = mask.index_fill_(0, rows, True)
+    return learner.of_data.training_nodes[nodes]

@@ -33,7 +33,7 @@ FILE = "estimator.json"
 
 @with_config(KEPT)
 @dataclass(frozen=True, kw_only=True)
-class Kept:
+class SavedEstimator:
     """estimator.json."""
 
     estimator: str  # the name of its class
@@ -64,7 +64,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         device: "auto", "cpu" or "cuda"; precision: "32", "tf32", "bf16" or "64".
     """
 
-    _kept: ClassVar[type[Kept]] = Kept
+    _kept: ClassVar[type[SavedEstimator]] = SavedEstimator
     run_: Run
     n_features_in_: int
     n_outputs_: int
@@ -153,7 +153,7 @@ class MoleculeEstimator(BaseEstimator):  # type: ignore[misc]
         name = list(getattr(self, "feature_names_in_", []))
         return {"outputs": self.n_outputs_, "flat": self._flat, "feature_names": name}
 
-    def _restore(self, kept: Kept) -> None:
+    def _restore(self, kept: SavedEstimator) -> None:
         """Set what `_learned` returned."""
         self.n_outputs_, self._flat, self.n_features_in_ = kept.outputs, kept.flat, 1
         if kept.feature_names:

@@ -18,7 +18,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from ckgconv.checks import InputError, require
-from ckgconv.estimators.base import Kept, MoleculeEstimator
+from ckgconv.estimators.base import MoleculeEstimator, SavedEstimator
 from ckgconv.estimators.fitting import Targets
 from ckgconv.estimators.inputs import smiles_of, target_names, targets_of, values_of
 
@@ -27,7 +27,7 @@ KINDS = {"i": np.int64, "u": np.int64, "f": np.float64, "b": np.bool_, "U": np.s
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptClasses(Kept):
+class SavedClassifier(SavedEstimator):
     """estimator.json, with the classes."""
 
     classes: Annotated[tuple[int | float | bool | str, ...], Field(min_length=2), FailFast()]
@@ -43,7 +43,7 @@ class CKGCNClassifier(ClassifierMixin, MoleculeEstimator):  # type: ignore[misc]
         (1, 2)
     """
 
-    _kept = KeptClasses
+    _kept = SavedClassifier
     classes_: NDArray[Any]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -116,9 +116,9 @@ class CKGCNClassifier(ClassifierMixin, MoleculeEstimator):  # type: ignore[misc]
     def _learned(self) -> dict[str, Any]:
         return {**super()._learned(), "classes": self.classes_.tolist(), "classes_kind": self.classes_.dtype.kind}
 
-    def _restore(self, kept: Kept) -> None:
+    def _restore(self, kept: SavedEstimator) -> None:
         super()._restore(kept)
-        assert isinstance(kept, KeptClasses)
+        assert isinstance(kept, SavedClassifier)
         try:
             self.classes_ = np.array(kept.classes, dtype=KINDS[kept.classes_kind])
         except (ValueError, OverflowError) as error:

@@ -53,7 +53,7 @@ class PairAttention(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier normal, as published; the shapes of A [d, H, 1] and B [d, H, d] there decide the spread."""
+        """Xavier normal, as published; the shapes of A [d, H, 1] and B [d, H, d] there decide the deviation."""
         for linear in (self.query, self.key, self.value, self.pair):
             linear.reset_parameters()
             nn.init.xavier_normal_(linear.weight)
@@ -64,11 +64,11 @@ class PairAttention(nn.Module):
         state = self.pair_state(h, e, pairs)
         # |supp(i)| α: both means below divide by |supp(i)|.
         weights = dropout(self.weights(state, pairs), self.dropout, self.training)
-        spread = weights.repeat_interleave(self.channels, dim=-1)
-        values = mean_over_support(self.value(h), spread, pairs)
+        shares = weights.repeat_interleave(self.channels, dim=-1)
+        values = mean_over_support(self.value(h), shares, pairs)
         # A support given by the user may be empty; such a node receives nothing.
         size = pairs.support_size.clamp(min=1).unsqueeze(-1)
-        states = pool(spread * state, pairs.receiver, pairs.rowptr, "sum") / size
+        states = pool(shares * state, pairs.receiver, pairs.rowptr, "sum") / size
         return self.received(values, states), state
 
     def received(self, values: Tensor, states: Tensor) -> Tensor:

@@ -5,7 +5,7 @@
     grouped      y_i[g, o] = Σ_j Σ_c ψ_ij[g, o, c] x_j[g, c]
     shared       y_i[c]    = Σ_j ψ_ij x_j[c]
 
-The first three are a depthwise convolution between `spread` (copy channels until they match) and `collect` (sum the
+The first three are a depthwise convolution between `widen` (copy channels until they match) and `collect` (sum the
 channels of each output), so one operation serves all; it also takes a kernel of one channel for all of the signal.
 
 Legend: N nodes, P pairs, D matched channels.
@@ -25,11 +25,11 @@ class Channels(nn.Module):
     def reset_parameters(self) -> None:
         """Nothing to reset unless a subclass has parameters."""
 
-    def spread(self, x: Tensor) -> Tensor:
+    def widen(self, x: Tensor) -> Tensor:
         """Signal [N, in] → [N, D]."""
         return x
 
-    def spread_kernel(self, psi: Tensor) -> Tensor:
+    def widen_kernel(self, psi: Tensor) -> Tensor:
         """Kernel [P, kernel] → [P, D]."""
         return psi
 
@@ -72,10 +72,10 @@ class MultiHead(Channels):
     def reset_parameters(self) -> None:
         self.value.reset_parameters()
 
-    def spread(self, x: Tensor) -> Tensor:
+    def widen(self, x: Tensor) -> Tensor:
         return self.value(x)
 
-    def spread_kernel(self, psi: Tensor) -> Tensor:
+    def widen_kernel(self, psi: Tensor) -> Tensor:
         return psi.repeat_interleave(self.convolved // self.kernel, dim=-1)
 
     def extra_repr(self) -> str:
@@ -98,7 +98,7 @@ class Grouped(Channels):
         self.kernel = groups * self.group_out * self.group_in
         self.convolved = out_channels
 
-    def spread(self, x: Tensor) -> Tensor:
+    def widen(self, x: Tensor) -> Tensor:
         by_group = x.view(-1, self.groups, 1, self.group_in)
         return by_group.expand(-1, -1, self.group_out, -1).reshape(x.shape[0], self.kernel)
 

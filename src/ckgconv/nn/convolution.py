@@ -60,13 +60,13 @@ class KernelConvolution(nn.Module):
 
 def convolve(channels: Channels, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
     """1/|supp(i)| Σ_j x_j ⊙ ψ_ij on matched channels, [N, D]."""
-    x, stored = channels.spread(x), channels.spread_kernel(psi.stored)
+    x, stored = channels.widen(x), channels.widen_kernel(psi.stored)
     if psi.rows is not None:
         support = Support(pairs.receiver, pairs.sender, pairs.support_size, pairs.rowptr)
         return distinct_convolution(x, stored, support, psi.rows)
     if psi.background is None:
         return mean_over_support(x, stored, pairs)
-    background, graphs = channels.spread_kernel(psi.background), Graphs(pairs.node_graph, pairs.graph_ptr)
+    background, graphs = channels.widen_kernel(psi.background), Graphs(pairs.node_graph, pairs.graph_ptr)
     indices, orders = (pairs.receiver, pairs.sender, pairs.support_size), Orders(pairs.rowptr, sender_lists(pairs))
     return sparse_global_convolution(x, stored, background, *indices, graphs, orders)
 

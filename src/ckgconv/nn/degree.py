@@ -22,9 +22,9 @@ class DegreeScaler(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        spread = (self.theta1.shape[0] + 1) ** -0.5
-        nn.init.normal_(self.theta1, std=spread)
-        nn.init.normal_(self.theta2, std=spread)
+        deviation = (self.theta1.shape[0] + 1) ** -0.5
+        nn.init.normal_(self.theta1, std=deviation)
+        nn.init.normal_(self.theta2, std=deviation)
 
     def forward(self, y: Tensor, degree: Tensor) -> Tensor:
         return y * self.theta1 + root(degree).unsqueeze(-1) * y * self.theta2

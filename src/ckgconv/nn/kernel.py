@@ -13,7 +13,7 @@ Legend: L groups (layers), R rows (P stored pairs, then zero rows), D width, C c
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, nn
@@ -21,18 +21,16 @@ from torch.nn import functional as F
 
 from ckgconv.checks import check_choice, check_probability, require
 from ckgconv.graphs import Pairs
-from ckgconv.nn.hooks import has_hooks
-from ckgconv.nn.initialise import linear_bias, reset_every, small_normal
+from ckgconv.nn.constraint import Constraint, constrained
+from ckgconv.nn.grouped_linear import GroupedLinear
+from ckgconv.nn.initialise import reset_every
+from ckgconv.nn.kernel_memory import values_per_row
+from ckgconv.nn.kernel_operation import in_one_operation
 from ckgconv.nn.kinds import Kinds
-from ckgconv.nn.norm import NoNorm, NormName, WeightedBatchNorm, make_norm, of_group
-from ckgconv.ops.batch_norm import track
+from ckgconv.nn.norm import NormName, make_norm
 from ckgconv.ops.distinct import Distinct
 from ckgconv.ops.dropout import dropout
-from ckgconv.ops.kernel_mlp import Stage, applies, kernel_mlp
 from ckgconv.ops.pool import spread
-from ckgconv.ops.softmax import sparse_global_softmax, summing_softmax
-
-Constraint = Literal["none", "softmax", "softplus"]
 
 
 @dataclass(frozen=True)
@@ -106,74 +104,32 @@ class Kernel(nn.Module):
             return self.constrain(psi, pairs)
         if self.treats_equal_pairs_equally and not kinds.pairs.has_zero_rows:
             return replace(self.constrain(psi, pairs), rows=kinds.rows)
-        return self.constrain(kinds.spread(psi), kinds.pairs)
+        return self.constrain(kinds.to_all_pairs(psi), kinds.pairs)
 
     def values_per_row(self) -> int:
-        """κ of `step_memory`: inputs of norms, activations and linear maps, ψ, masks; without gradients only ψ."""
-        if not torch.is_grad_enabled():
-            return self.layers * self.channels
-        stages, width = 2 * len(self.blocks), self.linear.weight.shape[-1]
-        inputs = 3 * stages + 1 if not isinstance(self.norm, NoNorm) else 2 * stages
-        return self.layers * (inputs * width + self.channels + self.mask_values())
-
-    def values_per_kind(self) -> int:
-        """The same for a kind of pairs: `ops.kernel_mlp` keeps only input and activation of each stage, and ψ."""
-        if not (torch.is_grad_enabled() and self.training and self._is_one_operation):
-            return self.values_per_row()
-        return self.layers * (4 * len(self.blocks) * self.linear.weight.shape[-1] + self.channels)
-
-    def mask_values(self) -> int:
-        """The masks of a layer, of at least a byte per entry, counted in values of four bytes."""
-        masked = self.linear.weight.shape[-1] * sum(block.dropout > 0 for block in self.blocks)
-        masked += self.channels * (self.kernel_dropout > 0)
-        return masked // 4 if self.training else 0
+        """κ of `step_memory`."""
+        return values_per_row(self)
 
     def unconstrained(self, x: Tensor, pairs: Pairs, layer: int) -> Tensor:
         """ψ [R, C] of one layer on pair features [R, D], before constraint and dropout."""
-        if self.training and pairs.row_weight is not None and self._is_one_operation:
-            stages = [
-                Stage(*(of_group(field, layer) for field in (norm.scale, norm.shift, linear.weight, linear.bias)))
-                for norm, linear in self.stages()
-            ]
-            if applies(x, pairs.row_weight, stages):
-                return self._in_one_operation(x, pairs.row_weight, stages, layer)
+        psi = in_one_operation(self, x, pairs.row_weight, layer)
+        if psi is not None:
+            return psi
         for block in self.blocks:
             x = x + block(x, pairs, layer)
         return self.linear(self.norm(x, pairs.row_weight, layer), layer)
 
-    def stages(self) -> list[tuple[Any, "GroupedLinear"]]:
+    def stages(self) -> list[tuple[Any, GroupedLinear]]:
         """Norm and linear map of each stage, first to last: two stages per block, and the one that computes ψ."""
         stages: list[tuple[Any, GroupedLinear]] = []
         for block in self.blocks:
             stages += [(block.norm_in, block.linear_in), (block.norm_out, block.linear_out)]
         return [*stages, (self.norm, self.linear)]
 
-    def _in_one_operation(self, x: Tensor, row_weight: Tensor, stages: list[Stage], layer: int) -> Tensor:
-        """The same ψ and running statistics by `ops.kernel_mlp`, without calling the modules."""
-        norms = [norm for norm, _ in self.stages()]
-        psi, means, variances, total = kernel_mlp(x, row_weight, stages, norms[0].epsilon)
-        for norm, mean, variance in zip(norms, means, variances, strict=True):
-            track(norm.tracked(layer), mean, variance, total)
-        return psi
-
-    @property
-    def _is_one_operation(self) -> bool:
-        """Whether `ops.kernel_mlp` computes it: batch norms and linear maps, no dropout in blocks, no hooks inside."""
-        stages = self.stages()
-        plain = all(type(norm) is WeightedBatchNorm and type(linear) is GroupedLinear for norm, linear in stages)
-        one_epsilon = plain and len({norm.epsilon for norm, _ in stages}) == 1
-        hooked = any(has_hooks(part) for part in self.modules() if part is not self)
-        return one_epsilon and self.treats_equal_rows_equally and not hooked
-
     def constrain(self, psi: Tensor, pairs: Pairs) -> KernelValues:
         """ψ [R, C] under the constraint, with dropout on stored pairs."""
         values = split_rows(psi, pairs)
-        stored, background = values.stored, values.background
-        if self.constraint == "softplus":
-            stored = F.softplus(stored)
-            background = None if background is None else F.softplus(background)
-        if self.constraint == "softmax":
-            stored, background = softmax_over_support(stored, background, pairs)
+        stored, background = constrained(self.constraint, values.stored, values.background, pairs)
         return KernelValues(dropout(stored, self.kernel_dropout, self.training), background)
 
     @property
@@ -247,27 +203,6 @@ class KernelBlock(nn.Module):
         return f"dropout={self.dropout}"
 
 
-class GroupedLinear(nn.Module):
-    """y = x Wᵀ + b with a W and b per group: [R, in] → [R, out]."""
-
-    def __init__(self, in_channels: int, out_channels: int, groups: int) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(groups, out_channels, in_channels))
-        self.bias = nn.Parameter(torch.empty(groups, out_channels))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        small_normal(self.weight)
-        linear_bias(self.bias, self.weight.shape[-1])
-
-    def forward(self, x: Tensor, group: int) -> Tensor:
-        return F.linear(x, of_group(self.weight, group), of_group(self.bias, group))
-
-    def extra_repr(self) -> str:
-        groups, out_channels, in_channels = self.weight.shape
-        return f"{in_channels} → {out_channels}, groups={groups}"
-
-
 def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:
     """ψ [R, C] of stored pairs and, where there are zero rows, of the pairs not stored."""
     if not pairs.has_zero_rows:
@@ -275,12 +210,3 @@ def split_rows(psi: Tensor, pairs: Pairs) -> KernelValues:
     stored, zero = psi[: pairs.num_pairs], psi[pairs.num_pairs :]
     background = zero[pairs.node_graph] if pairs.graph_ptr is None else spread(zero, pairs.node_graph, pairs.graph_ptr)
     return KernelValues(stored, background)
-
-
-def softmax_over_support(stored: Tensor, background: Tensor | None, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
-    """|supp(i)| · softmax_j ψ_ij: under the convolution's mean this is the sum aggregation."""
-    if background is None:
-        return summing_softmax(stored, pairs.receiver, pairs.support_size), None
-    size = pairs.support_size.to(stored.dtype).unsqueeze(-1)
-    weights, background = sparse_global_softmax(stored, background, pairs.receiver, pairs.support_size)
-    return weights * size[pairs.receiver], background * size

@@ -27,7 +27,7 @@ class Kinds(NamedTuple):
     rows: Distinct
     pairs: Pairs  # all of them
 
-    def spread(self, psi: Tensor) -> Tensor:
+    def to_all_pairs(self, psi: Tensor) -> Tensor:
         """ψ [U, C] of each kind → [R, C] of every row."""
         return spread_rows(psi, self.rows)
 

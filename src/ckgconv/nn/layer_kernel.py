@@ -12,6 +12,7 @@ from ckgconv.nn.coordinates import check_injection, rescaled
 from ckgconv.nn.degree import DegreeInjection
 from ckgconv.nn.initialise import reset_every
 from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
+from ckgconv.nn.kernel_memory import values_per_kind
 from ckgconv.nn.kinds import kinds_of_pairs
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Edges, PairStem
@@ -42,7 +43,7 @@ class MLPKernel(ChecksStepMemory, nn.Module):
 
     def step_bytes(self, rows: int) -> int:
         """Memory of a step on this many kinds of pairs."""
-        values = row_size(self.mlp.values_per_kind(), self.stem.norm.channels, self.encoding.channels)
+        values = row_size(values_per_kind(self.mlp), self.stem.norm.channels, self.encoding.channels)
         return values.step_bytes(rows, 0, self.stem.norm.scale.dtype)
 
     def reset_parameters(self) -> None:

@@ -5,7 +5,7 @@ from typing import Literal, TypedDict, get_args
 from ckgconv.checks import check_choice, check_whole, require
 from ckgconv.graphs import SOURCE_TO_TARGET, Flow
 from ckgconv.nn.channels import Channels, Depthwise, Grouped, MultiHead
-from ckgconv.nn.kernel import Constraint
+from ckgconv.nn.constraint import Constraint
 from ckgconv.nn.norm import NormName
 from ckgconv.registry import nearest
 

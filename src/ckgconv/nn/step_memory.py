@@ -3,7 +3,7 @@
     with gradients      bytes = R [32 + s (κ + 4 D + 4 C)] + 3 s p
     without             bytes = R [32 + s (κ + 2 D + 2 C)]
 
-κ values per row are those of the kernel (`Kernel.values_per_row`): what its layers keep for the backward pass, half as
+κ values per row are those of the kernel (`kernel_memory`): what its layers keep for the backward pass, half as
 much under autocast, or ψ of the layers that exist at once. The rest is what stem and convolution keep, and temporary
 values; 32 bytes are indices, and 3 p the gradients and the two moments of AdamW.
 

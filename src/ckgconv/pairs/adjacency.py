@@ -45,15 +45,15 @@ def edge_list(adjacency: Adjacency, flow: Flow) -> EdgeList:
 
 
 def _entries(adjacency: Adjacency) -> tuple[Tensor, Tensor, Tensor | None] | None:
-    """Rows, columns and values of a sparse matrix; None where it is none."""
+    """Rows, columns and values of a sparse matrix; None for anything else."""
     if not isinstance(adjacency, Tensor):
-        # A SparseTensor exists only with the package torch_sparse, which is not needed here.
+        # Told by its methods: importing its class would need torch_sparse.
         coordinates = getattr(adjacency, "coo", None)
         return coordinates() if callable(coordinates) and hasattr(adjacency, "sparse_sizes") else None
     if adjacency.layout == torch.strided:
         return None
     if adjacency.layout == torch.sparse_coo:
-        # As stored: entries that are not yet added up are parallel edges.
+        # Not coalesced: repeated entries are parallel edges.
         row, column = adjacency._indices()
         return row, column, adjacency._values()
     if adjacency.layout == torch.sparse_csr:
@@ -66,5 +66,5 @@ def _entries(adjacency: Adjacency) -> tuple[Tensor, Tensor, Tensor | None] | Non
 
 
 def _expanded(pointers: Tensor) -> Tensor:
-    """The row of each entry, from where rows begin."""
+    """The row of each entry, given where each row begins."""
     return torch.arange(pointers.shape[0] - 1, device=pointers.device).repeat_interleave(pointers.diff())

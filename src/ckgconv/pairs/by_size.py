@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ckgconv.graphs import Coordinates, PackedGraphs
 
-# Matrices of fewer cells are not worth dividing.
+# Below this many cells, grouping costs more than it saves.
 FEW_CELLS = 2**24
 WASTE = 4
 
@@ -26,16 +26,16 @@ class Group:
 
     graphs: PackedGraphs
     nodes: Tensor  # [·] their nodes, ascending, as numbered in all graphs
-    number: Tensor  # [N] the number of each node in the group; of other nodes, nothing is said
+    number: Tensor  # [N] the number of each node in the group; undefined for other nodes
 
 
 def padded_cells(count: int, widest: int, pairs: int) -> int:
-    """At most so many cells are padded for G graphs of up to n nodes with P pairs."""
+    """An upper bound of the padded cells of G graphs of up to n nodes with P pairs."""
     return min(count * widest**2, max(WASTE * pairs, FEW_CELLS))
 
 
 def groups(graphs: PackedGraphs) -> list[Group] | None:
-    """The graphs by size; None where one group of all wastes little."""
+    """The graphs by size; None where padding all of them together wastes little."""
     if not graphs.num_graphs or graphs.num_graphs * graphs.largest**2 <= FEW_CELLS:
         return None
     sizes = graphs.sizes
@@ -53,7 +53,7 @@ def all_pairs_by_size(graphs: PackedGraphs, compute: Callable[[PackedGraphs], Co
     found = [compute(part.graphs) for part in parts]
     receiver = torch.cat([part.nodes[each.receiver] for part, each in zip(parts, found, strict=True)])
     sender = torch.cat([part.nodes[each.sender] for part, each in zip(parts, found, strict=True)])
-    # Within a group pairs are in order, and a receiver is in one group only.
+    # A stable sort by receiver is enough: pairs are in order within a group, and each receiver is in one group.
     order = receiver.argsort(stable=True)
     values = torch.cat([each.values for each in found])
     return Coordinates(receiver[order], sender[order], values[order], complete=True)
@@ -88,7 +88,7 @@ def nodes_by_size(graphs: PackedGraphs, compute: Callable[[PackedGraphs], Tensor
 
 
 def _group(graphs: PackedGraphs, chosen: Tensor) -> Group:
-    """The graphs of a mask [G]."""
+    """The graphs that a mask [G] selects."""
     inside = chosen[graphs.node_graph]
     nodes = inside.nonzero().squeeze(-1)
     number = inside.long().cumsum(0) - 1

@@ -13,7 +13,7 @@ from torch import Tensor
 def draw_entries(sizes: Tensor, fanout: int) -> tuple[Tensor, Tensor]:
     """The row, and the offset within it, of each drawn entry [P], ascending; `sizes` [R] are those of the rows.
 
-    Random numbers come from torch's generator of the device of `sizes`.
+    Random numbers come from torch's generator on the device of `sizes`.
     """
     if sizes.shape[0] == 0:
         return sizes, sizes

@@ -81,7 +81,7 @@ class Encoding:
 
     @property
     def description(self) -> str:
-        """Which coordinates on which support, in words that differ where the numbers do, without quotes."""
+        """Coordinates and support in words; two encodings share them only if they compute the same numbers."""
         return f"{self.source} with support {self.support}"
 
     @property
@@ -155,14 +155,14 @@ class Encoding:
 
     @property
     def fewer_pairs(self) -> str:
-        """What to do where a step on the pairs does not fit."""
+        """Advice for a step whose pairs do not fit into memory."""
         if self.support == "global":
             same = "support 'sparse_global' (the same numbers) or " if self.coordinate.sparse is not None else ""
             return f"choose {same}a number of hops as support"
         return "choose fewer steps" if self.support == "sparse_global" else "choose fewer hops"
 
     def _way_out(self) -> str:
-        """What to do where all pairs do not fit."""
+        """Advice for a data set whose pairs do not all fit into memory."""
         if self.coordinate.reads_pairs(self.steps):
             return "choose a number of hops as support, or encoding 'rrwp' with support 'sparse_global'"
         if self.coordinate.sparse is None:
@@ -172,7 +172,7 @@ class Encoding:
         return "choose fewer steps"
 
     def _needs_some(self, graphs: PackedGraphs, chosen: Tensor | None) -> bool:
-        """Whether it costs less not to compute every pair."""
+        """Whether computing only the pairs needed costs less than computing all."""
         if isinstance(self.support, int) or chosen is not None:
             return graphs.largest > LARGEST_PADDED
         return self.support == "sparse_global"

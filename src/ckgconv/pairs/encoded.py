@@ -93,7 +93,7 @@ def with_pairs(graphs: PackedGraphs, encoding: Encoding, dtype: torch.dtype, pai
 
 
 def own_copy(graphs: PackedGraphs) -> PackedGraphs:
-    """The same graphs in tensors that nobody else can write to, so that a later comparison means something."""
+    """The same graphs in tensors of their own: a caller who changes the originals in place is then found out."""
     copy: PackedGraphs = pytree.tree_map_only(Tensor, Tensor.clone, graphs)
     return copy
 
@@ -125,7 +125,7 @@ def check_encoding(encoded: EncodedGraphs, wanted: str) -> None:
 
 
 def difference(graphs: PackedGraphs, given: GraphInput, flow: Flow) -> str | None:
-    """Which argument does not describe these graphs, value by value; None: they are the same."""
+    """The first argument that differs from these graphs; None where all agree."""
     if graphs.num_nodes != given.num_nodes:
         return f"number of nodes ({graphs.num_nodes}, now {given.num_nodes})"
     if graphs.num_edges != given.edge_index.shape[1]:

@@ -27,12 +27,12 @@ from ckgconv.checks import InputError
 from ckgconv.graphs import PackedGraphs
 from ckgconv.pairs.by_size import padded_cells
 
-# Bytes below which no memory is measured: a bound from N and G, so that ordinary batches never wait for their device.
+# Below this bound, which N and G alone give, memory is not measured: ordinary batches never wait for their device.
 SMALL = 2**31
 GIGABYTE = 1e9
-# What torch says where a CPU has no memory left, in an error of no class of its own.
+# How torch says that a CPU has no memory left; the error has no class of its own.
 NO_MEMORY = "can't allocate memory"
-# The control group of this process, as a container shows it.
+# Where a container shows the control group of this process.
 CONTAINER = Path("/sys/fs/cgroup")
 
 
@@ -111,7 +111,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 @contextmanager
 def telling_of_memory(what: str = "a step") -> Iterator[None]:
-    """A sentence where memory ends all the same: estimates are low, and others take memory meanwhile."""
+    """Turn running out of memory into a sentence: estimates are low, and other programs take memory meanwhile."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
@@ -150,13 +150,13 @@ def _of_container() -> int | None:
         statistics = (CONTAINER / "memory.stat").read_text(encoding="ascii").splitlines()
     except (OSError, ValueError):  # none, or "max": no limit
         return None
-    # Pages of files that nobody reads are counted as used, and given back where memory is needed.
+    # Cached pages of files count as used, but the kernel gives them back when memory is needed.
     idle = sum(int(line.split()[1]) for line in statistics if line.startswith("inactive_file "))
     return max(0, most - used + idle)
 
 
 def _physical_bytes() -> int | None:
-    """All memory of the machine, where it does not report what is free."""
+    """All memory of the machine, for one that does not report what is free."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

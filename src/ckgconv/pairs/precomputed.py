@@ -1,4 +1,4 @@
-"""Coordinates that came with the data: checked against the encoding a network was built for."""
+"""Coordinates that come with the data, checked against the encoding that a network was built for."""
 
 import torch
 from torch import Tensor

@@ -21,7 +21,7 @@ from ckgconv.pairs.encode import Encoding
 from ckgconv.pe.sparse import SparseMatrix
 from ckgconv.pe.walk import sparse_transition
 
-# Steps of walks that a chunk of receivers may take: each needs some 60 bytes.
+# Most steps of walks in a chunk of receivers; each takes about 60 bytes.
 WALKED = 2**22
 
 
@@ -42,7 +42,7 @@ class Rows:
 
 
 class WalkedRows:
-    """Rows computed whenever they are asked for.
+    """Rows that are computed anew for every request.
 
     Args:
         graphs: all graphs.
@@ -91,7 +91,7 @@ class WalkedRows:
 
 
 class StoredRows:
-    """Rows of all receivers, kept."""
+    """Rows of all receivers, computed once and kept."""
 
     def __init__(self, size: Tensor, sender: Tensor, coordinates: Tensor) -> None:
         self.size = size  # [N]
@@ -113,7 +113,7 @@ class StoredRows:
 class Survey:
     """What one sweep over the rows of all receivers finds."""
 
-    rows: WalkedRows | StoredRows  # stored where they fit
+    rows: WalkedRows | StoredRows  # stored if they fit
     node_part: Tensor  # [N, K] return probabilities
 
 

@@ -49,7 +49,7 @@ def global_support(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.
 
 
 def hop_support(graphs: PackedGraphs, coordinates: Coordinates, hops: int, dtype: torch.dtype | None = None) -> Pairs:
-    """Pairs with SPD ≤ hops, each node with itself included."""
+    """Pairs with SPD ≤ hops, including each node with itself."""
     require(hops >= 0, f"support is {hops} hops: give 0 or more.")
     if coordinates.within == hops:
         return _pairs(graphs, coordinates, dtype)
@@ -132,7 +132,7 @@ def _restrict(graphs: PackedGraphs, coordinates: Coordinates, receiver: Tensor, 
 
 
 def _with_edges(graphs: PackedGraphs, coordinates: Coordinates) -> Coordinates:
-    """Add edges that no walk follows (weight zero, or an encoding of no step): they may carry attributes."""
+    """Add edges that no walk follows (weight zero, or an encoding without steps), since they may carry attributes."""
     receiver, sender = graphs.receiver, graphs.sender
     _, found = row_of(receiver, sender, coordinates, graphs.num_nodes)
     if bool(found.all()):

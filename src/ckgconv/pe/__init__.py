@@ -1,4 +1,4 @@
-"""Graph → pseudo-coordinates: no parameters, any device."""
+"""Graph → pseudo-coordinates, without parameters, on any device."""
 
 from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.cycles import RRWP_CYCLES, walks_and_cycles

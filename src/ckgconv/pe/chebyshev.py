@@ -28,9 +28,9 @@ from ckgconv.pe.layout import sparse_adjacency
 from ckgconv.pe.sparse import SparseMatrix, sparse_matrix
 from ckgconv.pe.walk import nonzero
 
-# Sum of coefficients that may be left out.
+# The series ends where all coefficients that follow add up to less.
 NEGLIGIBLE = 1e-17
-# Entries of a block of columns.
+# Most entries in a block of columns.
 BLOCK = 2**20
 
 
@@ -38,7 +38,7 @@ def heat_at(graphs: PackedGraphs, times: Sequence[float], receiver: Tensor, send
     """[P, K] e^(-tL)_ij of the given pairs, in float64; differentiable in the weights, at twice the time."""
     matrix = normalised_adjacency(graphs)
     component = matrix.components("weak")
-    # None crosses to another component. Read with the smaller number first: a pair and its mirror have the same bits.
+    # No heat crosses components. The smaller number is read first, so that a pair and its mirror have the same bits.
     joined = (component[receiver] == component[sender]).nonzero().squeeze(-1)
     low, high = torch.minimum(receiver, sender)[joined], torch.maximum(receiver, sender)[joined]
     terms = coefficients(times).to(receiver.device)
@@ -84,7 +84,7 @@ def coefficients(times: Sequence[float]) -> Tensor:
 def columns(matrix: SparseMatrix, component: Tensor, pairs: tuple[Tensor, Tensor], degree: int) -> Tensor:
     """[N] the column in which T_k(S) e_i is computed for each first node i of `pairs`, up to T_degree; else -1.
 
-    At the second nodes of its pairs, no other node of the column is felt.
+    Nodes share a column only if none adds anything at the second nodes of another's pairs.
     """
     source, target, part = (each.cpu().numpy() for each in (*pairs, component))
     level = levels(matrix, part)

@@ -78,11 +78,11 @@ class PseudoCoordinate:
 
     @property
     def may_be_infinite(self) -> bool:
-        """Whether pairs without a path are infinitely far."""
+        """Whether pairs without a path have an infinite value."""
         return self.reading == "gaussian"
 
     def reads_pairs(self, steps: int) -> bool:
-        """Whether the values of some pairs can be had without those of all."""
+        """Whether the values of some pairs can be computed without all others."""
         return self.at_pairs is not None and (self.at_pairs_steps is None or steps <= self.at_pairs_steps)
 
     def node_channels(self, steps: int, node_steps: int) -> int:

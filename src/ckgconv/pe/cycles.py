@@ -32,9 +32,9 @@ from ckgconv.pe.walk import working_dtype
 
 SHORTEST, LONGEST = 3, 8
 LENGTHS = range(SHORTEST, LONGEST + 1)
-# Molecules have up to some dozens. Dense graphs have billions, which no list of cycles can hold.
+# Molecules have a few dozen at most. Dense graphs have billions, more than any list can hold.
 MOST_CYCLES = 100_000
-KEPT = 2**15  # graphs whose cycles are remembered: training prepares each of them in every epoch
+KEPT = 2**15  # graphs whose cycles are cached, since training prepares each of them in every epoch
 
 Cycle = tuple[int, ...]
 
@@ -143,7 +143,7 @@ def _all_cycles(neighbours: list[list[int]], longest: int) -> Iterator[Cycle]:
 def _extended(path: list[int], neighbours: list[list[int]], back: dict[int, int], longest: int) -> Iterator[Cycle]:
     """Cycles that begin with `path`; `back` [node] steps back to its first node."""
     for node in neighbours[path[-1]]:
-        # Of the two directions, the one whose second node is smaller than its last.
+        # A cycle is found in both directions: keep the one whose second node is smaller than its last.
         if node == path[0] and len(path) >= SHORTEST and path[1] < path[-1]:
             yield tuple(path)
         elif node in back and node not in path and len(path) + back[node] <= longest:
@@ -153,7 +153,7 @@ def _extended(path: list[int], neighbours: list[list[int]], back: dict[int, int]
 
 
 def _distances(start: int, neighbours: list[list[int]], longest: int) -> dict[int, int]:
-    """Steps from `start` to nodes above it, along such nodes; none that no cycle can reach."""
+    """Steps from `start` to nodes above it along such nodes, as far as a cycle can reach."""
     found, edge = {start: 0}, [start]
     for step in range(1, longest // 2 + 1):
         near = {node for last in edge for node in neighbours[last] if node > start and node not in found}

@@ -73,7 +73,7 @@ def rd(graphs: PackedGraphs, dtype: torch.dtype | None = None) -> Coordinates:
 
 def pairs_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
     """Receivers and senders of the pairs with SPD ≤ hops, sorted; never forms the n² pairs of large graphs."""
-    hops = min(hops, graphs.largest)  # no shortest path is longer
+    hops = min(hops, graphs.largest)  # no shortest path is longer than this
     if hops == 1:
         return _neighbours(graphs)
     if graphs.largest <= LARGEST_PADDED:
@@ -85,7 +85,7 @@ def pairs_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
     step = sparse_matrix(row, column, torch.ones_like(row, dtype=torch.float32), graphs.num_nodes).pattern()
     reached = stay
     for _ in range(hops):
-        # Ones in place of counts of walks, which could overflow.
+        # Ones replace counts of walks, which could overflow.
         reached = (reached @ step).pattern()
     return reached.row, reached.column
 
@@ -101,7 +101,7 @@ def _neighbours(graphs: PackedGraphs) -> tuple[Tensor, Tensor]:
 
 
 def _padded_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
-    """The same by padded matrices, which for small graphs take less time than sorting the walks."""
+    """The same by padded matrices, which on small graphs are faster than sorting walks."""
     node, widest = torch.arange(graphs.num_nodes, device=graphs.node_graph.device), graphs.largest
     step = (adjacency(graphs, torch.float32) > 0).to(torch.float32).view(-1)
     stay = cells(graphs, node, node)
@@ -125,7 +125,7 @@ def _closure(matrix: Tensor) -> Tensor:
         reached = wider
 
 
-# Both hold up to eight float64 matrices at a time.
+# Both computations hold up to eight float64 matrices at a time.
 SPD = PseudoCoordinate(
     values=lambda graphs, steps, dtype: spd(graphs, steps),
     channels=lambda steps: 1,

@@ -41,7 +41,7 @@ def heat(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> 
         steps: K, the number of times.
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    times(steps)  # refuses too many
+    times(steps)  # refuses too many steps
     pairs = PairReader(graphs)
     dtype = dtype or working_dtype(graphs)
     flow = torch.linalg.matrix_exp(-FIRST_TIME * laplacian(graphs))

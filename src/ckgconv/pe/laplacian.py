@@ -22,7 +22,7 @@ from ckgconv.pe.heat import laplacian
 from ckgconv.pe.layout import all_pairs, read_nodes
 from ckgconv.pe.walk import working_dtype
 
-# Sums of cubes up to this one are rounding.
+# Sums of cubes up to this size are rounding error.
 ZERO = 1e-9
 
 
@@ -43,7 +43,7 @@ def eigenvectors(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = N
     for size in graphs.sizes.unique().tolist():
         chosen = graphs.sizes == size
         vectors = torch.linalg.eigh(matrix[chosen, :size, :size])[1][:, :, 1 : steps + 1]
-        # Sums that are zero but for rounding leave the sign as it is.
+        # A sum that is zero up to rounding leaves the sign as it is.
         turned = vectors.pow(3).sum(1, keepdim=True) < -ZERO
         padded[chosen, :size, : vectors.shape[2]] = torch.where(turned, -vectors, vectors)
     return read_nodes(graphs, padded).to(dtype)

@@ -44,7 +44,7 @@ def sparse_looped_walks(graphs: PackedGraphs, steps: int, dtype: torch.dtype | N
 
 
 def looped(graphs: PackedGraphs, dtype: torch.dtype) -> Tensor:
-    """[G, n, n] S; padding has loops, too, which no pair reads."""
+    """[G, n, n] S; padding has loops too, but no pair reads them."""
     matrix = adjacency(graphs, dtype)
     matrix = matrix + torch.eye(matrix.shape[-1], dtype=dtype, device=matrix.device)
     return matrix * matrix.sum(-1, keepdim=True).rsqrt() * matrix.sum(-2, keepdim=True).rsqrt()

@@ -31,7 +31,7 @@ from ckgconv.pe.walk import working_dtype
 Nodes = NDArray[np.int64]
 Values = NDArray[np.float64]
 
-# Largest ratio of edge weights for which resistances keep six digits in float64.
+# Above this ratio of edge weights, resistances keep fewer than six digits in float64.
 WIDEST_RATIO = 1e9
 # Entries of a block of columns: small enough for the cache of a processor, which halves the time of large blocks.
 BLOCK = 2**19
@@ -47,7 +47,7 @@ def rd_at(graphs: PackedGraphs, receiver: Tensor, sender: Tensor, dtype: torch.d
     check_conductances(conductance.values)
     network = Network(conductance)
     together = torch.from_numpy(network.component).to(receiver)
-    # Read with the smaller number first, so that a pair and its mirror have the same bits.
+    # The smaller number is read first, so that a pair and its mirror have the same bits.
     low, high = torch.minimum(receiver, sender), torch.maximum(receiver, sender)
     finite = together[receiver] == together[sender]
     resistance = receiver.new_full(receiver.shape, torch.inf, dtype=torch.float64)
@@ -80,7 +80,7 @@ class Network:
         apart = row != column
         row, column, values = row[apart], column[apart], values[apart]
         degree = np.bincount(row, weights=values, minlength=size)
-        # The best connected node of each component, which keeps Γ small.
+        # Grounding the best connected node of each component keeps Γ small.
         order = np.lexsort((-degree, self.component))
         _, first = np.unique(self.component[order], return_index=True)
         self.free = np.ones(size, dtype=bool)
@@ -90,7 +90,7 @@ class Network:
         entries = np.concatenate([-values[inside], np.where(self.free, degree, 1.0)])
         place = np.concatenate([row[inside], node]), np.concatenate([column[inside], node])
         laplacian = csc_array(coo_array((entries, place), shape=(size, size)))
-        # Positive definite: factors in a symmetric order, without pivots.
+        # The matrix is positive definite, so a symmetric order needs no pivots.
         self.factors = splu(laplacian, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
 
     def measure(self, i: Nodes, j: Nodes, between: csr_array | None = None) -> Values:

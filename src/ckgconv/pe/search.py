@@ -19,9 +19,9 @@ from ckgconv.graphs import PackedGraphs
 from ckgconv.pe.layout import sparse_adjacency
 from ckgconv.pe.sparse import SparseMatrix, find
 
-# What distances hold for a pair without a path.
+# The distance of a pair without a path.
 UNREACHABLE = -1
-# Places that one search may hold; beyond, its receivers are divided among two. A place needs some 60 bytes.
+# Most places in one search, of about 60 bytes each; a larger search is split into two of half the receivers.
 LARGEST_SEARCH = 2**23
 
 
@@ -38,7 +38,7 @@ def spd_at(graphs: PackedGraphs, max_distance: int, receiver: Tensor, sender: Te
 
 
 def _search(step: SparseMatrix, max_distance: int, receiver: Tensor, sender: Tensor, connected: Tensor) -> Tensor:
-    """[P] distances; `connected` [P]: pairs that certainly have a path."""
+    """[P] distances; `connected` [P]: pairs known to have a path."""
     distance = torch.full_like(receiver, UNREACHABLE)
     wanted = receiver * step.size + sender
     missing = torch.arange(receiver.shape[0], device=receiver.device)
@@ -58,7 +58,7 @@ def _search(step: SparseMatrix, max_distance: int, receiver: Tensor, sender: Ten
             found |= connected[missing]
         distance[missing[found]] = min(hops, max_distance)
         missing = missing[~found]
-        # Searches that have found all their pairs end here.
+        # A search ends once it has found all its pairs.
         source = torch.unique(receiver[missing])
         frontier = frontier.select(torch.isin(frontier.row, source))
         reached = reached[torch.isin(reached // step.size, source)]

@@ -71,7 +71,7 @@ def sparse_matrix(row: Tensor, column: Tensor, values: Tensor, size: int) -> Spa
 
 
 def find(wanted: Tensor, ascending: Tensor) -> tuple[Tensor, Tensor]:
-    """Place of each number in an ascending list, and whether it is there at all."""
+    """The place of each number in an ascending list, and whether the list has it."""
     place = torch.searchsorted(ascending, wanted).clamp(max=max(ascending.shape[0] - 1, 0))
     found = ascending[place] == wanted if ascending.shape[0] else torch.zeros_like(wanted, dtype=torch.bool)
     return place, found

@@ -1,11 +1,11 @@
-"""Pseudo-coordinates as PyG transforms, for users who precompute them.
+"""Pseudo-coordinates as PyG transforms, to compute them once per data set instead of once per batch.
 
 Each writes tensors whose names PyG's `Batch` concatenates and renumbers by itself:
 
     pair_index [2, P]      sources above targets, as `edge_index`
     pair_encoding [P, C]   coordinates of each pair ([P] int64 for SPD)
     node_encoding [N, K]   return probabilities, the node part
-    pair_source            which encoding and which flow it is, so that a network can refuse any other
+    pair_source            the encoding and its flow, so that a network can refuse any other
 
 A model uses them where they are present instead of computing its own. Each takes `flow`, which end of an edge receives,
 as the model that reads the result.

@@ -3,8 +3,7 @@
     P_ij = [I, M, …, M^K, M̄, …, M̄^K]_ij,   M = D⁻¹A,   M̄ = D̄⁻¹Aᵀ
 
 RRWP of one flow never sees the edges that leave a receiver, and with directions ignored both kinds of neighbours look
-alike; here the kernel can tell them apart. D̄ holds the column sums of A. Where the graph is undirected, both halves are
-equal.
+alike; here the kernel can tell them apart. D̄ holds the column sums of A. On an undirected graph both halves are equal.
 
 Legend: P pairs, C = 2K + 1 channels.
 """

@@ -56,7 +56,7 @@ def sparse_powers(matrix: SparseMatrix, steps: int) -> Coordinates:
 
 
 def nonzero(degree: Tensor) -> Tensor:
-    """Degrees with 0 replaced by 1: dividing a zero row by one leaves it zero, and so its gradient."""
+    """Degrees with 0 replaced by 1: a zero row divided by one stays zero, and so does its gradient."""
     return torch.where(degree > 0, degree, torch.ones_like(degree))
 
 

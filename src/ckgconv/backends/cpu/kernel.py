@@ -15,6 +15,7 @@ from ckgconv.backends.cpu.memory import Memory
 from ckgconv.backends.stages import by_layer, has_batch_norms, mlp_dropout, stages_of
 from ckgconv.graphs import Pairs
 from ckgconv.nn.kernel import Kernel, KernelValues, split_rows
+from ckgconv.nn.kernel_memory import mask_values
 from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.all_reduce import several_processes
@@ -56,7 +57,7 @@ class CPUKernel(Kernel):
         if not self.training:
             return self.channels
         width = self.linear.weight.shape[-1]
-        return self.layers * (2 * len(self.blocks) * width + self.channels + self.mask_values()) + BUFFERS * width
+        return self.layers * (2 * len(self.blocks) * width + self.channels + mask_values(self)) + BUFFERS * width
 
     def _trained(self, pair_features: Tensor, pairs: Pairs) -> Iterator[KernelValues]:
         stages, running = stages_of(self)

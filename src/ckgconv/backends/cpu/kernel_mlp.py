@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cpu.memory import Memory
-from ckgconv.backends.stages import Running, Stage, grouped
+from ckgconv.backends.stages import Stage, StageStatistics, grouped
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.dropout.packed import LEVELS, draw_bits, inverse_share, keep_factor, levels_kept
@@ -52,7 +52,7 @@ class Shared:
 class Tracking(NamedTuple):
     """Running statistics [K] of the stages of one layer, and the constants of their update."""
 
-    running: Running
+    running: StageStatistics
     momentum: float
     epsilon: float
 
@@ -100,7 +100,7 @@ def evaluated_kernel_mlp(x: Tensor, stages: Sequence[Stage], shared: Shared) -> 
     return psi
 
 
-def folded(stages: Sequence[Stage], running: Running, epsilon: float) -> list[Stage]:
+def folded(stages: Sequence[Stage], running: StageStatistics, epsilon: float) -> list[Stage]:
     """The same function, with the running statistics, in fewer sweeps: norms are folded into adjacent linear maps.
 
     Fields may have leading dimensions, as those of all layers together do. What remains is x + W₂ GELU(W₁ GELU(γ x +

@@ -49,7 +49,7 @@ def layers(
     e: Tensor,
     batch: GraphBatch,
     lists: launch.Lists,
-    settings: Sequence[launch.Settings],
+    settings: Sequence[launch.AttentionSettings],
     seeds: Tensor | None,
 ) -> Tensor:
     """hᴸ [N, D] block by block: only the attention is fused. `seeds` [L, 2] in training, None in evaluation."""
@@ -61,10 +61,10 @@ def layers(
     return h
 
 
-def settings_of(block: GRITBlock, gradients: torch.dtype) -> launch.Settings:
+def settings_of(block: GRITBlock, gradients: torch.dtype) -> launch.AttentionSettings:
     """Of the attention of a block; gradients of pairs are stored in that dtype."""
     attention, norm = block.attention, block.pair_norm
-    return launch.Settings(
+    return launch.AttentionSettings(
         norm.running, norm.momentum, norm.epsilon, attention.clamp, attention.dropout, block.dropout, gradients,
         product_precision(),
     )  # fmt: skip
@@ -75,7 +75,7 @@ def attended(
     h: Tensor,
     state: launch.PairState,
     lists: launch.Lists,
-    settings: launch.Settings,
+    settings: launch.AttentionSettings,
     seed: Tensor | None,
 ) -> tuple[Tensor, launch.PairState]:
     """y [N, D] and the state of the pairs after a block; `seed` [2] of its masks in training, None in evaluation."""

@@ -94,7 +94,7 @@ class Weights(NamedTuple):
     shift: Tensor  # [1, D] β
 
 
-class Settings(NamedTuple):
+class AttentionSettings(NamedTuple):
     """What has no gradient."""
 
     running: tuple[Tensor, Tensor]  # of the norm of the next state
@@ -120,7 +120,7 @@ def attention_layer(
     projected: tuple[Tensor, Tensor, Tensor],
     weights: Weights,
     lists: Lists,
-    settings: Settings,
+    settings: AttentionSettings,
     seed: Tensor,
 ) -> Attended:
     """A layer in training; `projected` are Q h, K h and V h [N, D], `seed` [2] is that of its masks."""
@@ -131,7 +131,11 @@ def attention_layer(
 
 
 def evaluated_layer(
-    state: PairState, projected: tuple[Tensor, Tensor, Tensor], weights: Weights, lists: Lists, settings: Settings
+    state: PairState,
+    projected: tuple[Tensor, Tensor, Tensor],
+    weights: Weights,
+    lists: Lists,
+    settings: AttentionSettings,
 ) -> Attended:
     """A layer with the running statistics in place of the batch's; without gradient."""
     settings = settings._replace(dropout=0.0, state_dropout=0.0)
@@ -152,7 +156,7 @@ class Forward:
         z: Tensor,
         norm: Tensor | None,
         lists: Lists,
-        settings: Settings,
+        settings: AttentionSettings,
         projected: tuple[Tensor, ...],
         weights: Weights,
     ) -> None:
@@ -203,7 +207,7 @@ class AttentionLayer(torch.autograd.Function):
         norm: Tensor | None,
         moments: Tensor | None,
         lists: Lists,
-        settings: Settings,
+        settings: AttentionSettings,
         seed: Tensor,
         *fields: Tensor,
     ) -> tuple[Tensor, ...]:
@@ -246,7 +250,7 @@ class Backward(Forward):
         norm: Tensor | None,
         moments: Tensor | None,
         lists: Lists,
-        settings: Settings,
+        settings: AttentionSettings,
         projected: tuple[Tensor, ...],
         weights: Weights,
     ) -> None:
@@ -309,7 +313,7 @@ class Backward(Forward):
         return gz, at_norm, at_weights
 
 
-def masks(settings: Settings) -> dict[str, Any]:
+def masks(settings: AttentionSettings) -> dict[str, Any]:
     """Arguments of both dropouts and of the clamp."""
     level, factor = threshold(settings.dropout)
     state_level, state_factor = threshold(settings.state_dropout)
@@ -324,7 +328,7 @@ def masks(settings: Settings) -> dict[str, Any]:
     }
 
 
-def constants(z: Tensor, width: int, weights: Weights, settings: Settings) -> dict[str, Any]:
+def constants(z: Tensor, width: int, weights: Weights, settings: AttentionSettings) -> dict[str, Any]:
     """What both directions are compiled for."""
     return {
         "D": width,

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.block_pass import gine
+from ckgconv.backends.cuda.block_pass.function import Directions, Operands, run_blocks
 from ckgconv.backends.cuda.block_pass.gated_backward import (
     backward_join,
     backward_project,
@@ -29,7 +30,6 @@ from ckgconv.backends.cuda.block_pass.gated_forward import (
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices
 from ckgconv.backends.cuda.block_pass.options import CHUNK, Links, Settings
 from ckgconv.nn.gated_gcn import EPSILON
-from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.launch import power_of_two
 from ckgconv.ops.reductions import summed
 
@@ -64,7 +64,7 @@ class Block(NamedTuple):
     shift_out: Tensor
 
 
-class Kept(NamedTuple):
+class KeptGates(NamedTuple):
     """What the backward pass reads next to `gine.Kept`, whose first three are x, y and m here."""
 
     nodes: Tensor  # [2, L, N, D] Σσ + ε, B x + b
@@ -76,53 +76,23 @@ def gated_blocks(
     x: Tensor, edges: Tensor, links: Links, blocks: Sequence[Block], settings: Settings, filled: Tensor, seed: Tensor
 ) -> Tensor:
     """x [N, D], edges [E, D] → x' of the last block [N, D]; see `gine.gine_blocks`."""
-    fields = (field for each in blocks for field in each)
     # Padding edges belong to nodes of padding, so that all others come first.
     edge_filled = links.pointer.index_select(0, filled)
-    return GatedBlocks.apply(x, edges, settings, filled, edge_filled, seed, *links, *fields)
-
-
-class GatedBlocks(torch.autograd.Function):
-    """x, edges, settings, filled nodes and edges, seed, links and the fields of each block → x'."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        edges: Tensor,
-        settings: Settings,
-        filled: Tensor,
-        edge_filled: Tensor,
-        seed: Tensor,
-        *rest: Tensor,
-    ) -> Tensor:
-        forward = Forward(x.contiguous(), edges.contiguous(), settings, filled, seed, rest)
-        out, kept, gated = forward.run_with(edge_filled)
-        ctx.save_for_backward(forward.x, forward.edges, filled, seed, edge_filled, *kept, *gated, *rest)
-        ctx.settings = settings
-        return out
-
-    @staticmethod
-    @first_derivatives_only("the block pass on a GPU")
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, edges, filled, seed, edge_filled, *saved = ctx.saved_tensors
-        backward = Backward(x, edges, ctx.settings, filled, seed, saved[6:])
-        backward.gate(edge_filled, Kept(*saved[3:6]))
-        gx, ge, fields = backward.run(gine.Kept(*saved[:3]), gradient.contiguous())
-        return gx, ge, None, None, None, None, *([None] * len(Links._fields)), *fields
+    operands = Operands(filled, seed, links, (edge_filled,))
+    return run_blocks(Directions(Forward, Backward), x, edges, settings, operands, blocks)
 
 
 class Gating(gine.Direction):
     """What both directions share."""
 
     fields: ClassVar[Any] = Block
+    more: ClassVar[int] = 1  # the number of edges that are filled
     norms: ClassVar[int] = 3  # of t, v and m; that of ê is counted apart
     draws: ClassVar[int] = 4  # of the edges, of the layer, of hidden values, of the output
 
-    def gate(self, edge_filled: Tensor, gated: Kept) -> None:
-        """Take the number of edges, and tensors that have been or will be written."""
-        sizes = self.sizes
-        self.edge_filled, self.gated = edge_filled, gated
+    def __init__(self, x: Tensor, edges: Tensor, settings: Settings, operands: Sequence[Tensor]) -> None:
+        super().__init__(x, edges, settings, operands)
+        (self.edge_filled,), sizes = self.operands, self.sizes
         self.gate_splits, self.edge_splits = -(-sizes.nodes // GATED), -(-len(self.edges) // EDGES)
         self.by_edges = {**sizes.tile, "BLOCK_N": GATED, "CHUNK": CHUNK}
         self.both = {**sizes.tile, "BLOCK_E": EDGES, "splits": sizes.splits, "PRECISION": self.settings.precision}
@@ -131,19 +101,19 @@ class Gating(gine.Direction):
 class Forward(Gating, gine.Forward):
     """One forward pass."""
 
-    def run_with(self, edge_filled: Tensor) -> tuple[Tensor, gine.Kept, Kept]:
+    def run(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         sizes, layers = self.sizes, len(self.blocks)
         nodes, edges = (sizes.empty(2, layers, rows, sizes.width) for rows in (sizes.nodes, len(self.edges)))
-        self.gate(edge_filled, Kept(nodes, edges, sizes.empty(layers, 3, sizes.width)))
+        self.gated = KeptGates(nodes, edges, sizes.empty(layers, 3, sizes.width))
         self.gate_parts = sizes.empty(2, 3, self.gate_splits, sizes.width)  # of the moments of m and of ê
         self.products = sizes.empty(3, sizes.nodes, sizes.width)  # A x, D x, E x
         self.edge_product = torch.empty_like(self.edges)
-        out, kept = self.run()
+        out, kept = super().run()
         keep_edge_moments[(1,)](
             *self._edge_norm(layers - 1), self.settings.momentum, self.gate_splits, D=sizes.width,
             PARTS=power_of_two(self.gate_splits), BLOCK_D=sizes.tile["BLOCK_D"],
         )  # fmt: skip
-        return out, kept, self.gated
+        return out, (*kept, *self.gated)
 
     def _edge_norm(self, number: int) -> tuple[Tensor, ...]:
         """Parts, moments and running statistics of the norm of ê."""
@@ -185,13 +155,14 @@ class Forward(Gating, gine.Forward):
 class Backward(Gating, gine.Backward):
     """One backward pass."""
 
-    def gate(self, edge_filled: Tensor, gated: Kept) -> None:
-        super().gate(edge_filled, gated)
-        sizes, layers = self.sizes, len(self.blocks)
+    def run(self, kept: Sequence[Tensor], gradient: Tensor) -> tuple[Tensor, Tensor, list[Tensor | None]]:
+        count, sizes, layers = len(gine.Kept._fields), self.sizes, len(self.blocks)
+        self.gated = KeptGates(*kept[count:])
         self.edge_sums = sizes.empty(self.edge_splits, layers, 2, sizes.width)
         self.wide = sizes.empty(layers, sizes.nodes, 4 * sizes.width)  # gradients of A x, B x, D x and E x
-        self.at_state = torch.empty_like(gated.edges[0])  # ∂ê
+        self.at_state = torch.empty_like(self.gated.edges[0])  # ∂ê
         self.gn, self.behind = sizes.empty(sizes.nodes, sizes.width), torch.empty_like(self.edges)
+        return super().run(kept[:count], gradient)
 
     def _layer(self, number: int, attention: Sequence[Any] = ()) -> None:
         each, sizes, moments = self.blocks[number], self.sizes, self.kept.moments[number]

@@ -16,13 +16,13 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.block_pass.feed_forward import backward_ffn, forward_ffn
+from ckgconv.backends.cuda.block_pass.function import Directions, Operands, run_blocks
 from ckgconv.backends.cuda.block_pass.gine_kernels import backward_gine, backward_rectified, forward_gine
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices, matrix_gradients
 from ckgconv.backends.cuda.block_pass.options import CHUNK, Links, Settings, Sizes, dropout_arguments
 from ckgconv.backends.cuda.node_pass.backward_kernels import norm_sums
 from ckgconv.backends.cuda.node_pass.norm import apply_norm
 from ckgconv.backends.cuda.node_pass.options import NODES
-from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.launch import block as tile_of
 from ckgconv.ops.reductions import summed
 
@@ -62,46 +62,24 @@ def gine_blocks(
 
     `seed` [1] is that of all masks.
     """
-    fields = (field for each in blocks for field in each)
-    return GINEBlocks.apply(x, edges, settings, filled, seed, *links, *fields)
-
-
-class GINEBlocks(torch.autograd.Function):
-    """x, edges, settings, filled nodes, seed, links and the fields of each block → x'."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, edges: Tensor, settings: Settings, filled: Tensor, seed: Tensor, *rest: Tensor
-    ) -> Tensor:
-        forward = Forward(x.contiguous(), edges.contiguous(), settings, filled, seed, rest)
-        out, kept = forward.run()
-        ctx.save_for_backward(forward.x, forward.edges, filled, seed, *kept, *rest)
-        ctx.settings = settings
-        return out
-
-    @staticmethod
-    @first_derivatives_only("the block pass on a GPU")
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, edges, filled, seed, narrow, hidden, moments, *rest = ctx.saved_tensors
-        backward = Backward(x, edges, ctx.settings, filled, seed, rest)
-        gx, ge, fields = backward.run(Kept(narrow, hidden, moments), gradient.contiguous())
-        return gx, ge, None, None, None, *([None] * len(Links._fields)), *fields
+    return run_blocks(Directions(Forward, Backward), x, edges, settings, Operands(filled, seed, links), blocks)
 
 
 class Direction:
     """One direction of the pass: its operands and sizes."""
 
     fields: ClassVar[Any] = Block
+    more: ClassVar[int] = 0  # operands between links and fields
     norms: ClassVar[int] = 2  # of a block
     draws: ClassVar[int] = 3  # masks of a block: of the layer first, of hidden values and of the output last
 
-    def __init__(
-        self, x: Tensor, edges: Tensor, settings: Settings, filled: Tensor, seed: Tensor, rest: Sequence[Tensor]
-    ) -> None:
-        self.x, self.edges, self.settings, self.filled, self.seed = x, edges, settings, filled, seed
+    def __init__(self, x: Tensor, edges: Tensor, settings: Settings, operands: Sequence[Tensor]) -> None:
+        self.x, self.edges, self.settings = x, edges, settings
+        self.filled, self.seed, *rest = operands
         count, width = len(Links._fields), len(self.fields._fields)
-        self.links = Links(*rest[:count])
-        self.blocks = [self.fields(*rest[start : start + width]) for start in range(count, len(rest), width)]
+        first = count + self.more
+        self.links, self.operands = Links(*rest[:count]), rest[count:first]
+        self.blocks = [self.fields(*rest[start : start + width]) for start in range(first, len(rest), width)]
         self.sizes = Sizes(x, self.blocks[0].weight_in.shape[0], settings)
 
     def masks(self, number: int, which: int) -> dict[str, Any]:
@@ -113,7 +91,7 @@ class Direction:
 class Forward(Direction):
     """One forward pass."""
 
-    def run(self) -> tuple[Tensor, Kept]:
+    def run(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         sizes, layers = self.sizes, len(self.blocks)
         self.parts = sizes.empty(self.norms, 3, sizes.splits, sizes.width)  # of the moments of t and of v
         self.kept = Kept(
@@ -174,10 +152,10 @@ class Forward(Direction):
 class Backward(Direction):
     """One backward pass."""
 
-    def run(self, kept: Kept, gradient: Tensor) -> tuple[Tensor, Tensor, list[Tensor | None]]:
+    def run(self, kept: Sequence[Tensor], gradient: Tensor) -> tuple[Tensor, Tensor, list[Tensor | None]]:
         """∂x, ∂e and the gradients of the fields of every block."""
         sizes, layers = self.sizes, len(self.blocks)
-        self.kept = kept
+        self.kept = Kept(*kept)
         # Σg and Σ g t̂ of the first norm, then of the others.
         self.sums = sizes.empty(sizes.splits, layers, 2 * self.norms, sizes.width)
         self.narrow = sizes.empty(3, layers, sizes.nodes, sizes.width)  # ∂z, ∂m, ∂o
@@ -186,7 +164,7 @@ class Backward(Direction):
         self.ge = torch.zeros_like(self.edges)
         self.common = {**sizes.tile, "part_stride": self.sums.stride(0)}
         norm_sums[(sizes.splits,)](
-            gradient, kept.narrow[5, -1], kept.moments[-1, 1], self.sums[0, -1, 2], filled=self.filled,
+            gradient, self.kept.narrow[5, -1], self.kept.moments[-1, 1], self.sums[0, -1, 2], filled=self.filled,
             splits=sizes.splits, **self.common,
         )  # fmt: skip
         incoming = gradient

@@ -16,10 +16,10 @@ from torch import Tensor
 from ckgconv.backends.cuda.block_pass import gine
 from ckgconv.backends.cuda.block_pass.attention import attention_options
 from ckgconv.backends.cuda.block_pass.attention_kernels import attend, attend_backward
+from ckgconv.backends.cuda.block_pass.function import Directions, Operands, run_blocks
 from ckgconv.backends.cuda.block_pass.gine_kernels import forward_output
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices
 from ckgconv.backends.cuda.block_pass.options import Links, Settings, dropout_arguments
-from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.launch import block as tile_of
 
 
@@ -56,7 +56,15 @@ class Attention(NamedTuple):
     dropout: float  # of the weights
 
 
-class Kept(NamedTuple):
+class PassSettings(NamedTuple):
+    """Settings of the pass."""
+
+    nodes: Settings
+    heads: int
+    dropout: float  # of the weights
+
+
+class KeptAttention(NamedTuple):
     """What the backward pass reads next to `gine.Kept`."""
 
     narrow: Tensor  # [3, L, N, D] x, y, w
@@ -75,52 +83,24 @@ def gps_blocks(
     seed: Tensor,
 ) -> Tensor:
     """x [N, D], edges [E, D] → x' of the last block [N, D]; see `gine.gine_blocks`."""
-    fields = (field for each in blocks for field in each)
-    return GPSBlocks.apply(x, edges, settings, attention, filled, seed, *links, *fields)
-
-
-class GPSBlocks(torch.autograd.Function):
-    """x, edges, settings, attention, filled nodes, seed, links and the fields of each block → x'."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        edges: Tensor,
-        settings: Settings,
-        attention: Attention,
-        filled: Tensor,
-        seed: Tensor,
-        *rest: Tensor,
-    ) -> Tensor:
-        forward = Forward(x.contiguous(), edges.contiguous(), settings, filled, seed, rest)
-        out, kept, attended = forward.run_with(attention)
-        ctx.save_for_backward(forward.x, forward.edges, filled, seed, *attention[:2], *kept, *attended, *rest)
-        ctx.settings, ctx.attention = settings, attention[2:]
-        return out
-
-    @staticmethod
-    @first_derivatives_only("the block pass on a GPU")
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        x, edges, filled, seed, node_ptr, rowptr, *saved = ctx.saved_tensors
-        kept, attended, rest = gine.Kept(*saved[:3]), Kept(*saved[3:6]), saved[6:]
-        backward = Backward(x, edges, ctx.settings, filled, seed, rest)
-        backward.attend(Attention(node_ptr, rowptr, *ctx.attention), attended)
-        gx, ge, fields = backward.run(kept, gradient.contiguous())
-        return gx, ge, None, None, None, None, *([None] * len(Links._fields)), *fields
+    operands = Operands(filled, seed, links, (attention.node_ptr, attention.rowptr))
+    of_pass = PassSettings(settings, attention.heads, attention.dropout)
+    return run_blocks(Directions(Forward, Backward), x, edges, of_pass, operands, blocks)
 
 
 class Attending(gine.Direction):
     """What both directions share."""
 
     fields: ClassVar[Any] = Block
+    more: ClassVar[int] = 2  # the tensors of `Attention`
     norms: ClassVar[int] = 3
     draws: ClassVar[int] = 5  # of the layer, of the weights, of the attention, of hidden values, of the output
 
-    def attend(self, attention: Attention, attended: Kept) -> None:
-        """Take what the attention reads, and tensors that it has written or will write."""
-        self.attention, self.attended = attention, attended
-        self.options = attention_options(self.sizes.width, attention.heads, self.settings.precision)
+    def __init__(self, x: Tensor, edges: Tensor, settings: PassSettings, operands: Sequence[Tensor]) -> None:
+        super().__init__(x, edges, settings.nodes, operands)
+        node_ptr, rowptr = self.operands
+        self.attention = Attention(node_ptr, rowptr, settings.heads, settings.dropout)
+        self.options = attention_options(self.sizes.width, settings.heads, self.settings.precision)
 
     def _grid(self) -> tuple[int, int]:
         return self.attention.node_ptr.shape[0] - 1, self.attention.heads
@@ -134,12 +114,15 @@ class Attending(gine.Direction):
 class Forward(Attending, gine.Forward):
     """One forward pass."""
 
-    def run_with(self, attention: Attention) -> tuple[Tensor, gine.Kept, Kept]:
+    def run(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         sizes, layers = self.sizes, len(self.blocks)
-        narrow = sizes.empty(3, layers, sizes.nodes, sizes.width)
-        highest = sizes.empty(layers, sizes.nodes, tile_of(attention.heads))
-        self.attend(attention, Kept(narrow, sizes.empty(layers, sizes.nodes, 3 * sizes.width), highest))
-        return *self.run(), self.attended
+        self.attended = KeptAttention(
+            sizes.empty(3, layers, sizes.nodes, sizes.width),
+            sizes.empty(layers, sizes.nodes, 3 * sizes.width),
+            sizes.empty(layers, sizes.nodes, tile_of(self.attention.heads)),
+        )
+        out, kept = super().run()
+        return out, (*kept, *self.attended)
 
     def _layer(self, number: int, source: Tensor, attention: Sequence[Any] = ()) -> None:
         each, sizes, qkv = self.blocks[number], self.sizes, self.attended.qkv[number]
@@ -162,11 +145,12 @@ class Forward(Attending, gine.Forward):
 class Backward(Attending, gine.Backward):
     """One backward pass."""
 
-    def attend(self, attention: Attention, attended: Kept) -> None:
-        super().attend(attention, attended)
-        sizes = self.sizes
+    def run(self, kept: Sequence[Tensor], gradient: Tensor) -> tuple[Tensor, Tensor, list[Tensor | None]]:
+        count, sizes = len(gine.Kept._fields), self.sizes
+        self.attended = KeptAttention(*kept[count:])
         self.gy = sizes.empty(sizes.nodes, sizes.width)
-        self.gw, self.gqkv = torch.empty_like(attended.narrow[0]), torch.empty_like(attended.qkv)
+        self.gw, self.gqkv = torch.empty_like(self.attended.narrow[0]), torch.empty_like(self.attended.qkv)
+        return super().run(kept[:count], gradient)
 
     def _feed_forward(self, number: int, incoming: Tensor, attention: Sequence[Any] = ()) -> None:
         w, moments = self.attended.narrow[2, number], self.kept.moments[number, 2]

@@ -73,7 +73,7 @@ class PassSettings(NamedTuple):
     """What has no gradient."""
 
     nodes: Settings
-    attention: Sequence[launch.Settings]  # of each block
+    attention: Sequence[launch.AttentionSettings]  # of each block
 
 
 class Kept(NamedTuple):

@@ -15,7 +15,7 @@ from ckgconv.ops.rows import order_of
 
 CHUNK = 4  # edges of a node at once: atoms have at most four
 
-Running = Sequence[Sequence[tuple[Tensor, Tensor]]]  # mean and variance [D] of the norms of each block
+BlockStatistics = Sequence[Sequence[tuple[Tensor, Tensor]]]  # mean and variance [D] of the norms of each block
 
 
 class Links(NamedTuple):
@@ -39,7 +39,7 @@ def links_of(edge_index: Tensor, nodes: int) -> tuple[Links, Tensor]:
 class Settings(NamedTuple):
     """What has no gradient."""
 
-    running: Running  # moves towards the batch's statistics
+    running: BlockStatistics  # moves towards the batch's statistics
     momentum: float
     epsilon: float
     dropout: float

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ckgconv.backends.cuda.node_pass.backward import Backward
 from ckgconv.backends.cuda.node_pass.forward import Forward
-from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists, Running, Settings
+from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists, NormStatistics, Settings
 from ckgconv.backends.cuda.streams import Streams
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.derivatives import first_derivatives_only
@@ -26,7 +26,7 @@ from ckgconv.ops.launch import product_precision
 FIELDS = len(Block._fields)
 
 
-def settings_of(x: Tensor, running: Running, norm: WeightedBatchNorm, streams: Streams) -> Settings:
+def settings_of(x: Tensor, running: NormStatistics, norm: WeightedBatchNorm, streams: Streams) -> Settings:
     """The settings of a pass over x: nodes are few, so under autocast products use tf32, not bfloat16."""
     precision = "tf32" if torch.is_autocast_enabled(x.device.type) else product_precision()
     return Settings(running, norm.momentum, norm.epsilon, precision, streams)

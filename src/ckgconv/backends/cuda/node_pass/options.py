@@ -14,7 +14,7 @@ from ckgconv.ops.launch import block, early_launch, launch, threshold
 NODES = 16  # rows of a tile: the fewest that matrix units accept
 PROGRAMS = 256  # more parts would cost more to sum than they save
 
-Running = Sequence[tuple[Tensor, Tensor]]  # mean and variance [D] of both norms of each block, one after the other
+NormStatistics = Sequence[tuple[Tensor, Tensor]]  # mean and variance [D] of both norms of each block, in turn
 
 
 class Block(NamedTuple):
@@ -64,7 +64,7 @@ class Dropout(NamedTuple):
 class Settings(NamedTuple):
     """What has no gradient."""
 
-    running: Running  # moves towards the batch's statistics
+    running: NormStatistics  # moves towards the batch's statistics
     momentum: float
     epsilon: float
     precision: str

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.streams import Streams
-from ckgconv.backends.stages import Running, Stage
+from ckgconv.backends.stages import Stage, StageStatistics
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.launch import block, launch, pitch, product_precision, programs, storage, threshold
 
@@ -69,7 +69,7 @@ class Rows(NamedTuple):
 class Settings(NamedTuple):
     """What has no gradient."""
 
-    running: Running  # moves towards the batch's statistics
+    running: StageStatistics  # moves towards the batch's statistics
     momentum: float
     epsilon: float
     storage: torch.dtype
@@ -112,7 +112,7 @@ class Direction:
         }
 
 
-def settings_of(x: Tensor, running: Running, norm: WeightedBatchNorm, streams: Streams) -> Settings:
+def settings_of(x: Tensor, running: StageStatistics, norm: WeightedBatchNorm, streams: Streams) -> Settings:
     """The settings of a pass over x, in the precision of the current context."""
     return Settings(running, norm.momentum, norm.epsilon, storage(x), product_precision(), streams)
 
