@@ -28,6 +28,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # whose help cuts long names of options
     help="Continuous kernel graph convolution: train, evaluate and use graph networks.",
 )
 app.command("train")(train_command)
