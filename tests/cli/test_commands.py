@@ -371,3 +371,11 @@ def test_folds(ckgconv):
     assert (code, "--folds is 2" in err) == (2, True)
     code, _, err = ckgconv("train", "my.csv", "--target", "y", "--splits-column", "name", "--folds", "3", "--out", "o")
     assert (code, "give train, val or test" in err) == (2, True)
+
+
+def test_help_has_names_in_full_at_any_width(ckgconv, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    code, out, _ = ckgconv("train", "--help")
+    assert code == 0
+    for names in ("--smiles, --smiles-columns", "--seed, --pytorch-seed", "--out, --save-dir, --output-dir"):
+        assert names in out
