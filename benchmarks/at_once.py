@@ -28,6 +28,7 @@ from torch import Tensor
 
 from ckgconv import recipe
 from ckgconv.campaigns.service import shared_gpu
+from ckgconv.checks import require
 from ckgconv.data import load
 from ckgconv.engine.epoch import eager_step, shared_source
 from ckgconv.engine.learner import Learner
@@ -157,6 +158,8 @@ def alone(options: argparse.Namespace, networks: int) -> Steps:
 
 def streams(options: argparse.Namespace, networks: int) -> Steps:
     """A thread and a stream for each network."""
+    # In float64 a step changes torch's default dtype, which all threads share.
+    require(options.precision != "64", "--ways streams cannot be timed in float64: choose another --precision.")
     each = [steps_of(learner, options.epochs) for learner in learners_of(options, networks)]
 
     def on_a_stream(steps: Steps) -> object:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from ckgconv import InputError
 from ckgconv.backends import plain
 from ckgconv.engine.epoch import eager_step
 
@@ -22,8 +23,16 @@ def at_once(monkeypatch):
     return at_once
 
 
-def options_of(at_once, *changes):
-    return at_once.parse(["zinc", "--precision", "64", *SMALL_RUN, *changes])
+@pytest.fixture(autouse=True)
+def _deterministic():
+    """Stacked networks take sums in any order, and say so to torch."""
+    before = torch.are_deterministic_algorithms_enabled()
+    yield
+    torch.use_deterministic_algorithms(before)
+
+
+def options_of(at_once, *changes, precision="64"):
+    return at_once.parse(["zinc", "--precision", precision, *SMALL_RUN, *changes])
 
 
 def test_stacked_networks_are_trained_as_if_each_were_alone(at_once):
@@ -57,7 +66,8 @@ def test_networks_of_a_process_are_all_trained(at_once, way, monkeypatch):
     made = []
     learners_of = at_once.learners_of
     monkeypatch.setattr(at_once, "learners_of", lambda *given: made.extend(learners_of(*given)) or made)
-    losses = at_once.PREPARED[way](options_of(at_once), 2)()
+    losses = at_once.PREPARED[way](options_of(at_once, precision="32"), 2)()
+    assert torch.get_default_dtype() == torch.float32
     assert len(losses) == len(made) == 2
     assert losses[0] != losses[1]
 
@@ -68,7 +78,9 @@ def test_a_thread_that_fails_is_no_time(at_once, monkeypatch):
 
     monkeypatch.setattr(at_once, "steps_of", lambda *given: failing)
     with pytest.raises(RuntimeError, match="out of memory"):
-        at_once.streams(options_of(at_once), 2)()
+        at_once.streams(options_of(at_once, precision="32"), 2)()
+    with pytest.raises(InputError, match="cannot be timed in float64"):
+        at_once.streams(options_of(at_once), 2)
 
 
 def test_processes_are_timed_from_the_moment_all_are_ready(at_once, monkeypatch):
