@@ -91,7 +91,7 @@ def settings_section(source: Source) -> Html:
         ("parameters", f"{record.parameters:,}"),
         ("seconds of training, peak memory", f"{record.wall_s:,.0f} s, {record.peak_memory_mb:,} MB"),
         ("data", _identity(run)),
-        ("versions", ", ".join(f"{name} {version}" for name, version in record.versions.items())),
+        ("versions", ", ".join(f"{name} {version}" for name, version in sorted(record.versions.items()))),
     ]
     recipe = json.dumps(json.loads(to_json(run.recipe)), indent=1, ensure_ascii=False)
     return element(
