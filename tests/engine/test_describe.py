@@ -12,6 +12,7 @@ from ckgconv.engine.describe import (
     MOST_DEVIATIONS,
     ROUNDING,
     Selection,
+    check_packed_name,
     choose,
     describe,
     described,
@@ -84,5 +85,9 @@ def test_files_that_hold_no_molecules_are_refused(tmp_path):
             choose(Selection(tmp_path / name))
     with pytest.raises(InputError, match="no file"):
         list(smiles_of(tmp_path / "none.smi"))
+    with pytest.raises(InputError, match="--seed is -1"):
+        choose(Selection(tmp_path / "b.smi", seed=-1))
+    with pytest.raises(InputError, match="is a folder"):
+        check_packed_name(tmp_path)
     with pytest.raises(InputError, match="--molecules is 1"):
         choose(Selection(tmp_path / "b.smi", molecules=1))

@@ -9,12 +9,14 @@ from typing import Annotated
 import typer
 
 from ckgconv.cli import terminal
-from ckgconv.engine.describe import Selection, check_packed_name, describe, origin_file, save_described
+from ckgconv.engine.describe import MOLECULES, Selection, check_packed_name, describe, origin_file, save_described
 
 Exclude = Annotated[
     list[Path] | None, typer.Option(help="Files of molecules to leave out. Repeatable: --exclude a.csv b.csv.")
 ]
-Molecules = Annotated[int | None, typer.Option(help="How many molecules of the file to use, by default 50,000.")]
+Molecules = Annotated[
+    int | None, typer.Option(help=f"How many molecules of the file to use, by default {MOLECULES:,}.")
+]
 
 
 def describe_command(
@@ -35,4 +37,4 @@ def describe_command(
 
 def selection_of(source: Path, exclude: Exclude, molecules: Molecules, seed: int) -> Selection:
     """What the options ask for."""
-    return Selection(source, tuple(exclude or ()), 50_000 if molecules is None else molecules, seed)
+    return Selection(source, tuple(exclude or ()), MOLECULES if molecules is None else molecules, seed)

@@ -19,13 +19,13 @@ import torch
 from pydantic import with_config
 from torch import Tensor
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, check_whole, require
 from ckgconv.data import PackedDataset
 from ckgconv.data.descriptors import descriptors
 from ckgconv.data.molecules import MOST_ATOMS, canonical
 from ckgconv.data.packed import load_packed, save_packed
 from ckgconv.data.tables import pack_molecules, read_molecules
-from ckgconv.files import read_text, valid_json, write_text
+from ckgconv.files import check_names_file, read_text, valid_json, write_text
 from ckgconv.recipe.format import FORMAT, MOST_SETTINGS, group_of
 from ckgconv.recipe.values import KEPT, read
 from ckgconv.tasks.scaling import fitted
@@ -35,6 +35,7 @@ MOST_DEVIATIONS = 6.0
 # Of a standard deviation, far below any error; what is rounded takes half the space in a file.
 ROUNDING = 2.0**-10
 VALIDATED = 2000
+MOLECULES = 50_000
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Selection:
 
     source: Path
     exclude: Sequence[Path] = ()
-    molecules: int = 50_000
+    molecules: int = MOLECULES
     seed: int = 0
 
 
@@ -108,7 +109,8 @@ def load_described(path: Path) -> DescribedMolecules:
 
 
 def check_packed_name(path: Path) -> None:
-    """Refuse a name by which the file would not be known as a packed one."""
+    """Refuse a folder, and a name by which the file would not be known as a packed one."""
+    check_names_file(path)
     require(path.suffix == ".npz", f"{path} is to hold packed molecules: give a name that ends with .npz.")
 
 
@@ -122,6 +124,7 @@ def choose(selection: Selection) -> tuple[tuple[str, ...], Counts]:
     require(
         selection.molecules >= 2, f"--molecules is {selection.molecules}: give at least 2, to train and to validate."
     )
+    check_whole("--seed", selection.seed, 0)  # Python draws the same from -1 as from 1
     lines = list(smiles_of(selection.source))
     random.Random(selection.seed).shuffle(lines)
     left_out = {
