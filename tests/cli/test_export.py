@@ -10,28 +10,31 @@ from ckgconv.exporting.folder import Exported
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What `export_run`, which has tests of its own, was asked for."""
+    """What `export_runs`, which has tests of its own, was asked for."""
     calls = []
 
-    def export_run(run, place, format):
-        calls.append((run.recipe.name, place, format))
+    def export_runs(runs, place, format):
+        calls.append((len(runs), place, format))
         return Exported(place, 17, 1e-6, None if format == "torch" else 2e-6)
 
-    monkeypatch.setattr(folder, "export_run", export_run)
+    monkeypatch.setattr(folder, "export_runs", export_runs)
     return calls
 
 
 def test_export(ckgconv, asked):
-    CKGCNRegressor(**{**TINY, "epochs": 1}).fit(SMILES, LENGTHS).save("run")
+    fitted = CKGCNRegressor(**{**TINY, "epochs": 1}).fit(SMILES, LENGTHS)
+    for name in ("run", "other"):
+        fitted.save(name)
     code, out, error = ckgconv("export", "run", "-o", "exported", "--format", "torch")
     assert code == 0, error
     assert (
-        "exported/model.pt2: largest difference from the run 1.00e-06, over 17 molecules, in a process without" in out
+        "exported/model.pt2: largest difference from ckgconv 1.00e-06, over 17 molecules, in a process without" in out
     )
     assert "model.onnx" not in out
     code, out, _ = ckgconv("export", "run", "-o", "exported", "--json")
     assert '"onnx": 2e-06' in out
-    assert asked == [("estimator", Path("exported"), "torch"), ("estimator", Path("exported"), "both")]
+    assert ckgconv("export", "run", "other", "-o", "exported")[0] == 0
+    assert asked == [(1, Path("exported"), "torch"), (1, Path("exported"), "both"), (2, Path("exported"), "both")]
 
 
 def test_what_cannot_be_exported_is_refused(ckgconv):

@@ -8,7 +8,7 @@ from molecules_for_tests import ENDS, LENGTHS, SMILES, TINY
 
 from ckgconv import CKGCNClassifier, CKGCNRegressor
 from ckgconv.data.descriptors import DESCRIPTORS
-from ckgconv.exporting.folder import export_run
+from ckgconv.exporting.folder import export_runs
 
 
 def trained(descriptors=False, **settings):
@@ -23,12 +23,18 @@ def hops():
 
 
 @pytest.fixture(scope="session")
+def another():
+    """The same on the same data, trained otherwise."""
+    return trained(**{"model.support": 2, "training.learning_rate": 0.01})
+
+
+@pytest.fixture(scope="session")
 def runs(hops):
     """By what they are."""
     classes = [each[-1] for each in SMILES]
     return {
         "hops": hops,
-        "global": trained(),
+        "global": trained(**{"model.support": "global"}),
         "sparse": trained(**{"model.support": "sparse_global"}),
         "labels": CKGCNClassifier(**TINY).fit(SMILES, ENDS).run_,
         "descriptors": trained(descriptors=True),
@@ -38,8 +44,8 @@ def runs(hops):
 
 @pytest.fixture(scope="session")
 def exported(hops, tmp_path_factory):
-    """What `export_run` returned."""
-    return export_run(hops, tmp_path_factory.mktemp("exported") / "hops")
+    """What `export_runs` returned."""
+    return export_runs([hops], tmp_path_factory.mktemp("exported") / "hops")
 
 
 @pytest.fixture(scope="session")

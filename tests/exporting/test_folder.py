@@ -10,7 +10,7 @@ from molecules_for_tests import SMILES
 
 from ckgconv import InputError, predict_smiles
 from ckgconv.exporting.comparison import CHILD, MOLECULES, largest_difference
-from ckgconv.exporting.folder import export_run
+from ckgconv.exporting.folder import export_runs
 
 
 def test_both_formats_agree_with_the_run(exported):
@@ -38,8 +38,8 @@ def test_the_script_predicts_one_molecule_and_many(exported, hops):
 
 
 def test_a_folder_of_another_network_is_found_out(exported, runs):
-    with pytest.raises(InputError, match="differs from its run by"):
-        largest_difference(runs["labels"], exported.folder, onnx=True, smiles=("CCO", "c1ccccc1"))
+    with pytest.raises(InputError, match="differs from what was exported by"):
+        largest_difference([runs["labels"]], exported.folder, onnx=True, smiles=("CCO", "c1ccccc1"))
 
 
 def test_a_damaged_network_is_found_out(exported, hops, tmp_path):
@@ -47,20 +47,20 @@ def test_a_damaged_network_is_found_out(exported, hops, tmp_path):
         (tmp_path / name).write_bytes((exported.folder / name).read_bytes())
     (tmp_path / "model.onnx").write_bytes(b"nothing")
     with pytest.raises(InputError, match="does not run"):
-        largest_difference(hops, tmp_path, onnx=True, smiles=("CCO",))
+        largest_difference([hops], tmp_path, onnx=True, smiles=("CCO",))
 
 
 def test_wrong_arguments_are_refused(hops, tmp_path):
     (tmp_path / "file").write_text("kept")
     with pytest.raises(InputError, match="is not empty"):
-        export_run(hops, tmp_path)
+        export_runs([hops], tmp_path)
     with pytest.raises(InputError, match="format is 'tflite'"):
-        export_run(hops, tmp_path / "new", "tflite")
+        export_runs([hops], tmp_path / "new", "tflite")
     assert not (tmp_path / "new").exists()
 
 
 def test_descriptors_are_computed_by_the_script(runs, tmp_path):
-    done = export_run(runs["descriptors"], tmp_path / "descriptors", "onnx")
+    done = export_runs([runs["descriptors"]], tmp_path / "descriptors", "onnx")
     assert done.onnx < 1e-4
     tables = json.loads((done.folder / "featuriser.json").read_text())
     assert tables["inputs"][-1] == "graph_features"
@@ -68,7 +68,7 @@ def test_descriptors_are_computed_by_the_script(runs, tmp_path):
 
 
 def test_values_of_own_columns_follow_the_smiles(own_columns, tmp_path):
-    done = export_run(own_columns, tmp_path / "own", "torch")
+    done = export_runs([own_columns], tmp_path / "own", "torch")
     assert done.torch < 1e-4
     assert json.loads((done.folder / "featuriser.json").read_text())["features"] == ["ph", "dose"]
     assert 'python predict.py "CCO 1.5 1.5"' in (done.folder / "README.md").read_text()
@@ -84,3 +84,29 @@ def test_values_of_own_columns_follow_the_smiles(own_columns, tmp_path):
         f"'{text}' for {name} is no number of at most 1e+18; give nan where it is unknown."
         for text, name in (("acid", "dose"), ("1e400", "ph"))
     ]
+
+
+def test_several_networks_are_exported_as_one(hops, another, tmp_path):
+    done = export_runs([hops, another], tmp_path / "two")
+    assert max(done.torch, done.onnx) < 1e-4
+    arguments = [sys.executable, "-I", "-c", CHILD, str(done.folder / "predict.py"), "CCO", "C1CC"]
+    ethanol, broken = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout.splitlines()
+    (one,), (two,) = (predict_smiles(run, "CCO").values[0] for run in (hops, another))
+    assert [float(cell) for cell in ethanol.split("\t")[1:]] == pytest.approx(
+        [(one + two) / 2, abs(one - two) / 2**0.5], rel=1e-4
+    )
+    assert broken.split("\t")[1] == "'C1CC' is not a valid SMILES."
+    tables = json.loads((done.folder / "featuriser.json").read_text())
+    assert tables["members"] == 2
+    assert len(tables["scales"]) == 2
+    text = (done.folder / "README.md").read_text()
+    assert "2 networks of molecules in one" in text
+    assert "| y_deviation | standard deviation between the networks |" in text
+
+
+def test_members_that_read_molecules_in_other_ways_are_refused(hops, runs, tmp_path):
+    with pytest.raises(InputError, match=r"read molecules in different ways \(coordinates\)"):
+        export_runs([hops, runs["global"]], tmp_path / "two")
+    with pytest.raises(InputError, match="was not trained on the data"):
+        export_runs([hops, runs["labels"]], tmp_path / "two")
+    assert not (tmp_path / "two").exists()

@@ -18,4 +18,4 @@ def test_names_of_inputs_and_free_sizes(exported, hops):
 def test_without_onnxscript_a_sentence_says_what_to_install(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(InputError, match="needs onnx and onnxscript"):
-        write_onnx(None, tmp_path / "model.onnx", [])
+        write_onnx(None, tmp_path / "model.onnx", [], [])

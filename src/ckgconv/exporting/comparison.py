@@ -1,4 +1,4 @@
-"""An exported folder compared with its run: the script of the folder predicts molecules in a process of its own.
+"""An exported folder compared with its runs: the script of the folder predicts molecules in a process of its own.
 
 That process cannot import ckgconv, so the comparison also shows that nothing of it is needed.
 """
@@ -43,10 +43,25 @@ def example_features(run: Run, count: int) -> list[list[float]] | None:
     return rows
 
 
-def largest_difference(run: Run, folder: Path, onnx: bool, smiles: Sequence[str] = MOLECULES) -> float:
-    """Between the predictions of a run and those of its exported folder; refused where they do not agree."""
-    features = example_features(run, len(smiles))
-    expected = predict_smiles(run, smiles, features=features)
+def expected_rows(
+    runs: Sequence[Run], smiles: Sequence[str], features: list[list[float]] | None
+) -> list[list[float] | None]:
+    """What the exported folder of the runs is to predict for each SMILES: values, after them deviations of several."""
+    members = [predict_smiles(run, smiles, features=features).values for run in runs]
+    rows: list[list[float] | None] = []
+    for each in zip(*members, strict=True):
+        if any(values is None for values in each):
+            rows.append(None)
+        else:
+            deviation = np.std(each, axis=0, ddof=1).tolist() if len(runs) > 1 else []
+            rows.append(np.mean(each, axis=0).tolist() + deviation)
+    return rows
+
+
+def largest_difference(runs: Sequence[Run], folder: Path, onnx: bool, smiles: Sequence[str] = MOLECULES) -> float:
+    """Between the predictions of runs and those of their exported folder; refused where they do not agree."""
+    features = example_features(runs[0], len(smiles))
+    expected = expected_rows(runs, smiles, features)
     lines = [
         " ".join([text, *map(repr, own)]) for text, own in zip(smiles, features or [[]] * len(smiles), strict=True)
     ]
@@ -57,17 +72,19 @@ def largest_difference(run: Run, folder: Path, onnx: bool, smiles: Sequence[str]
     last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
     name = "model.onnx" if onnx else "model.pt2"
     require(done.returncode == 0, f"{name} in {folder} does not run ({last}): export the other format with --format.")
-    found = json.loads(done.stdout.strip().splitlines()[-1])["values"]
-    same = [(one is None) == (other is None) for one, other in zip(found, expected.values, strict=True)]
+    printed = json.loads(done.stdout.strip().splitlines()[-1])
+    values, deviations = printed["values"], printed["deviations"] or [[]] * len(smiles)
+    found = [None if one is None else one + other for one, other in zip(values, deviations, strict=True)]
+    same = [(one is None) == (other is None) for one, other in zip(found, expected, strict=True)]
     require(
-        all(same), f"{folder} reads {smiles[same.index(False)] if False in same else ''!r} otherwise than its run does."
+        all(same), f"{folder} reads {smiles[same.index(False)] if False in same else ''!r} otherwise than ckgconv does."
     )
-    pairs = [(one, other) for one, other in zip(found, expected.values, strict=True) if other is not None]
+    pairs = [(one, other) for one, other in zip(found, expected, strict=True) if other is not None]
     one, other = (np.array(each) for each in zip(*pairs, strict=True))
     difference = float(np.abs(one - other).max())
     most = TOLERANCE * max(1.0, float(np.abs(other).max()))
     require(
         difference <= most,
-        f"{name} in {folder} differs from its run by {difference:.3g}, more than {most:.3g}: do not use it.",
+        f"{name} in {folder} differs from what was exported by {difference:.3g}, more than {most:.3g}: do not use it.",
     )
     return difference

@@ -1,9 +1,12 @@
-"""featuriser.json: how a run reads molecules, as tables that `standalone` needs in place of this package."""
+"""featuriser.json: how runs read molecules, as tables that `standalone` needs in place of this package."""
 
+from collections.abc import Sequence
 from typing import Any
 
+from ckgconv.checks import InputError
 from ckgconv.data import molecules
 from ckgconv.data.descriptors import DESCRIPTORS, LARGEST
+from ckgconv.engine.compatible import name_of
 from ckgconv.engine.output_names import output_names
 from ckgconv.engine.predict_molecules import featuriser_of
 from ckgconv.engine.run import Run
@@ -12,6 +15,22 @@ from ckgconv.tasks.mixed import MixedLoss
 
 FORMAT = 1
 MEANINGS = {"values": "value", "labels": "probability of 1", "classes": "probability of the class"}
+
+
+def shared_tables(runs: Sequence[Run]) -> dict[str, Any]:
+    """The tables by which all of the runs read molecules; of several the scales of the targets are a list."""
+    tables = [featuriser_tables(run) for run in runs]
+    if len(tables) == 1:
+        return tables[0]
+    scales = [each.pop("scale") for each in tables]
+    for run, other in zip(runs, tables, strict=True):
+        apart = [name.replace("_", " ") for name, value in other.items() if value != tables[0][name]]
+        if apart:
+            raise InputError(
+                f"{name_of(runs[0])} and {name_of(run)} read molecules in different ways ({', '.join(apart)}), and "
+                f"members that are exported as one read the same inputs: export them one by one."
+            )
+    return {**tables[0], "members": len(runs), "scales": scales}
 
 
 def featuriser_tables(run: Run) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 model.pt2, model.onnx    the network, by `torch.export` and as ONNX
 featuriser.json          vocabularies, coordinates, support, scale and outputs
 predict.py               from SMILES to predictions, with rdkit, numpy and one of torch and onnxruntime
-README.md                what it is, how to use it, and how far it differs from its run
+README.md                what it is, how to use it, and how far it differs from what was exported
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ckgconv.checks import check_choice, require
-from ckgconv.engine.predict_molecules import predict_smiles
+from ckgconv.engine.compatible import check_together
 from ckgconv.engine.run import Run
 from ckgconv.exporting import standalone
-from ckgconv.exporting.comparison import MOLECULES, example_features, largest_difference
-from ckgconv.exporting.featuriser import featuriser_tables, outputs
+from ckgconv.exporting.comparison import MOLECULES, example_features, expected_rows, largest_difference
+from ckgconv.exporting.featuriser import outputs, shared_tables
 from ckgconv.exporting.formats import exported_program, write_onnx, write_torch
-from ckgconv.exporting.network import input_names
+from ckgconv.exporting.network import input_names, result_names
 from ckgconv.files import valid_json, write_text
 
 Format = Literal["torch", "onnx", "both"]
@@ -26,7 +26,7 @@ Format = Literal["torch", "onnx", "both"]
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written, and how it compares with the run on molecules."""
+    """What was written, and how it compares with the runs on molecules."""
 
     folder: Path
     molecules: int
@@ -34,35 +34,35 @@ class Exported:
     onnx: float | None
 
 
-def export_run(run: Run, folder: Path, format: Format = "both") -> Exported:
-    """Write the folder of a run's network, and compare it with the run in a process without this package."""
+def export_runs(runs: Sequence[Run], folder: Path, format: Format = "both") -> Exported:
+    """Write the network of a run, or those of several as one, and compare it in a process without this package."""
     check_choice("format", format, get_args(Format))
     require(
         not folder.exists() or (folder.is_dir() and not any(folder.iterdir())),
         f"{folder} is not empty: choose another.",
     )
-    tables = featuriser_tables(run)
-    program = exported_program(run)
+    if len(runs) > 1:
+        check_together(runs)
+    tables, program = shared_tables(runs), exported_program(runs)
     write_text(folder / "featuriser.json", valid_json(tables, indent=1))
     write_text(folder / "predict.py", Path(standalone.__file__).read_text(encoding="utf-8"))
     differences: dict[str, float] = {}
     if format in ("torch", "both"):
         write_torch(program, folder / "model.pt2")
-        differences["torch"] = largest_difference(run, folder, onnx=False)
+        differences["torch"] = largest_difference(runs, folder, onnx=False)
     if format in ("onnx", "both"):
-        write_onnx(program, folder / "model.onnx", input_names(run))
-        differences["onnx"] = largest_difference(run, folder, onnx=True)
-    known = predict_smiles(run, MOLECULES, features=example_features(run, len(MOLECULES))).values
+        write_onnx(program, folder / "model.onnx", input_names(runs[0]), result_names(runs))
+        differences["onnx"] = largest_difference(runs, folder, onnx=True)
+    known = expected_rows(runs, MOLECULES, example_features(runs[0], len(MOLECULES)))
     count = sum(each is not None for each in known)
     done = Exported(folder, count, differences.get("torch"), differences.get("onnx"))
-    write_text(folder / "README.md", readme(run, done))
+    write_text(folder / "README.md", readme(runs, done))
     return done
 
 
-def readme(run: Run, done: Exported) -> str:
+def readme(runs: Sequence[Run], done: Exported) -> str:
     """README.md of an exported folder."""
-    columns = "\n".join(f"| {each['name']} | {each['meaning']} |" for each in outputs(run))
-    rows = []
+    run, rows = runs[0], []
     if done.torch is not None:
         rows.append(f"| `model.pt2` | `pip install torch numpy rdkit` | `python predict.py CCO` | {done.torch:.2e} |")
     if done.onnx is not None:
@@ -70,12 +70,16 @@ def readme(run: Run, done: Exported) -> str:
         rows.append(f"| `model.onnx` | `pip install onnxruntime numpy rdkit` | {use} | {done.onnx:.2e} |")
     formats = "\n".join(rows)
     beside = _beside(run.recipe.data.features)
+    networks = "A network of molecules" if len(runs) == 1 else f"{len(runs)} networks of molecules in one"
+    seeds = "; ".join(
+        f"recipe {each.recipe.name!r}, seed {each.record.seed}, commit {each.record.commit or 'unknown'}"
+        for each in runs
+    )
     return f"""# {run.recipe.name}, exported
 
-A network of molecules that ckgconv trained (recipe {run.recipe.name!r}, seed {run.record.seed}, commit
-{run.record.commit or "unknown"}). ckgconv is not needed to run it.
+{networks} that ckgconv trained ({seeds}). ckgconv is not needed to run it.
 
-| file | needs | use | largest difference from the run |
+| file | needs | use | largest difference from what was exported |
 |---|---|---|---|
 {formats}
 
@@ -88,8 +92,18 @@ part of the network, and the inputs and outputs in order.
 {beside}
 | output | meaning |
 |---|---|
-{columns}
+{_columns(runs)}
 """
+
+
+def _columns(runs: Sequence[Run]) -> str:
+    """Rows of a table: what is predicted, in order."""
+    named = [(each["name"], each["meaning"]) for each in outputs(runs[0])]
+    if len(runs) > 1:
+        named = [(name, f"{meaning}, mean of {len(runs)} networks") for name, meaning in named] + [
+            (f"{name}_deviation", "standard deviation between the networks") for name, _ in named
+        ]
+    return "\n".join(f"| {name} | {meaning} |" for name, meaning in named)
 
 
 def _beside(names: Sequence[str]) -> str:

@@ -1,16 +1,18 @@
-"""A trained network as a function of plain tensors: what is exported.
+"""A trained network, or several as one, as a function of plain tensors: what is exported.
 
     x [N, F], node_encoding [N, K], degree [N], node_graph [N], node_ptr [G + 1]      atoms
     receiver, sender [P], coordinates [P, C], support_size [N]                         pairs, sorted by receiver
     edge_row [E], edge_attr [E, Fe]                                                    bonds: their rows among the pairs
     graph_features [G, C]                                       descriptors and own columns, where it reads them
 
-→ [G, T] values in the units of the data, or probabilities of labels or classes. The sparse form of the global support
-is exported as the dense one, which computes the same.
+→ [G, T] values in the units of the data, or probabilities of labels or classes; of several networks their mean, and
+their standard deviation next to it. The sparse form of the global support is exported as the dense one, which computes
+the same.
 
 Legend: G molecules, N atoms, P pairs, E bonds in both directions, C features of a molecule, T outputs.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -47,6 +49,11 @@ def input_names(run: Run) -> list[str]:
     return [*Inputs._fields, *(["graph_features"] if run.recipe.model.graph_features else [])]
 
 
+def result_names(runs: Sequence[Run]) -> list[str]:
+    """What the network of a run returns, or that of several."""
+    return ["predictions", "deviations"][: len(runs)]
+
+
 class ExportedNetwork(nn.Module):
     """Model, scale of the targets, and what users see of a prediction, in one function of tensors."""
 
@@ -57,24 +64,49 @@ class ExportedNetwork(nn.Module):
         self.register_buffer("mean", scale.mean)
         self.register_buffer("spread", scale.spread)
 
-    def forward(
-        self,
-        x: Tensor,
-        node_encoding: Tensor,
-        degree: Tensor,
-        node_graph: Tensor,
-        node_ptr: Tensor,
-        receiver: Tensor,
-        sender: Tensor,
-        *rest: Tensor,
-    ) -> Tensor:
-        coordinates, support_size, edge_row, edge_attr, *features = rest
-        rowptr = torch.cat([node_ptr[:1], support_size.long().cumsum(0)])
-        pairs = Pairs(rowptr, receiver, sender, coordinates, support_size, node_graph, row_weight=None)
-        batch = GraphBatch(x, node_encoding, degree, node_ptr, pairs, edge_row, edge_attr, position=None)
-        batch = replace(batch, graph_features=features[0]) if features else batch
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """[G, T] for the tensors of `Inputs`, and graph_features where the model reads them."""
+        atoms, features = Inputs(*inputs[: len(Inputs._fields)]), inputs[len(Inputs._fields) :]
+        pairs = Pairs(
+            rowptr=torch.cat([atoms.node_ptr[:1], atoms.support_size.long().cumsum(0)]),
+            receiver=atoms.receiver,
+            sender=atoms.sender,
+            coordinates=atoms.coordinates,
+            support_size=atoms.support_size,
+            node_graph=atoms.node_graph,
+            row_weight=None,
+        )
+        batch = GraphBatch(
+            node_features=atoms.x,
+            node_encoding=atoms.node_encoding,
+            degree=atoms.degree,
+            node_ptr=atoms.node_ptr,
+            pairs=pairs,
+            edge_row=atoms.edge_row,
+            edge_features=atoms.edge_attr,
+            position=None,
+            graph_features=features[0] if features else None,
+        )
         scale = TargetScale(self.get_buffer("mean"), self.get_buffer("spread"))
         return self.loss.outcome(scale.restore(self.model(batch)))[0]
+
+
+class ExportedEnsemble(nn.Module):
+    """Networks that read the same inputs, as one."""
+
+    def __init__(self, members: Sequence[ExportedNetwork]) -> None:
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and sample standard deviation [G, T] between the members."""
+        predictions = torch.stack([member(*inputs) for member in self.members])
+        return predictions.mean(0), predictions.std(0)
+
+
+def as_one(members: Sequence[ExportedNetwork]) -> ExportedNetwork | ExportedEnsemble:
+    """A network itself, or several as one."""
+    return members[0] if len(members) == 1 else ExportedEnsemble(members)
 
 
 def exported_network(run: Run) -> ExportedNetwork:

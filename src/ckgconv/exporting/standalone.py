@@ -6,7 +6,7 @@
     python predict.py "CCO 7.4 nan"                values of own columns, where the network reads any; nan: unknown
 
 featuriser.json, next to this file, has the vocabularies of atoms and bonds, the coordinates of pairs, own columns, and
-the outputs.
+the outputs. Of several networks in one the mean is predicted, and after it comes their standard deviation.
 
     P_ij = [I, M, M², …, M^K]_ij,   M = D⁻¹A      for the pairs (i, j) of the support: all, or those within k hops
 
@@ -17,7 +17,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rdkit import Chem, RDLogger
@@ -47,6 +47,17 @@ BOND: dict[str, Any] = {
     "stereo": lambda bond: str(bond.GetStereo()),
     "conjugated": lambda bond: bond.GetIsConjugated(),
 }
+
+
+Row = list[float] | None
+
+
+class Predictions(NamedTuple):
+    """A row [T] for each SMILES, None where there is none."""
+
+    values: list[Row]
+    reasons: list[str]  # why there is none, empty where there is one
+    deviations: list[Row] | None  # between the networks, where several are in one; None: there is one network
 
 
 class CannotPredict(ValueError):
@@ -162,20 +173,21 @@ def batch_of(molecules: list[Arrays]) -> Arrays:
 
 
 def network(tables: Arrays, onnx: bool) -> Any:
-    """A function from the arrays of a batch to predictions [G, T]."""
+    """A function from the arrays of a batch to predictions [G, T] and, of several networks, their deviations [G, T]."""
     names = tables["inputs"]
     if onnx:
         import onnxruntime
 
         session = onnxruntime.InferenceSession(HERE / "model.onnx", providers=["CPUExecutionProvider"])
-        return lambda batch: session.run(None, {name: batch[name] for name in names})[0]
+        return lambda batch: session.run(None, {name: batch[name] for name in names})
     import torch
 
     program = torch.export.load(HERE / "model.pt2").module()
 
     def run(batch: Arrays) -> Any:
         with torch.no_grad():
-            return program(*(torch.from_numpy(batch[name]) for name in names)).numpy()
+            found = program(*(torch.from_numpy(batch[name]) for name in names))
+        return [each.numpy() for each in (found if isinstance(found, tuple) else (found,))]
 
     return run
 
@@ -196,12 +208,10 @@ def own_values(values: list[Any], names: list[str]) -> Any:
     return np.array([[float(value) for value in values]], np.float32)
 
 
-def predict(
-    smiles: list[str], onnx: bool = False, features: list[list[Any]] | None = None
-) -> tuple[list[list[float] | None], list[str]]:
-    """A row [T] for each SMILES, None where there is none; and why, empty where there is one.
+def predict(smiles: list[str], onnx: bool = False, features: list[list[Any]] | None = None) -> Predictions:
+    """Predictions for molecules.
 
-    `features` has a row for each molecule: the values of own columns that the network reads, nan where unknown.
+    `features` has a row for each: the values of own columns that the network reads, nan where unknown.
     """
     RDLogger.DisableLog("rdApp.*")  # type: ignore[attr-defined]
     tables = read_tables()
@@ -219,13 +229,15 @@ def predict(
             molecules[row] = found
         except CannotPredict as error:
             reasons[row] = str(error)
-    run, values = network(tables, onnx), [None] * len(smiles)
-    rows = list(molecules)
+    run, rows = network(tables, onnx), list(molecules)
+    results: list[list[Row]] = [[None] * len(smiles) for _ in range(2 if "members" in tables else 1)]
     for start in range(0, len(rows), BATCH):
         chosen = rows[start : start + BATCH]
-        for row, value in zip(chosen, run(batch_of([molecules[row] for row in chosen])), strict=True):
-            values[row] = value.tolist()
-    return values, reasons  # type: ignore[return-value]
+        for kept, computed in zip(results, run(batch_of([molecules[row] for row in chosen])), strict=True):
+            for row, value in zip(chosen, computed.tolist(), strict=True):
+                kept[row] = value
+    values, *deviations = results
+    return Predictions(values, reasons, deviations[0] if deviations else None)
 
 
 def main() -> None:
@@ -238,12 +250,13 @@ def main() -> None:
     own_columns = bool(read_tables()["features"])
     parts = [(line.split() or [""]) if own_columns else [line] for line in lines]
     smiles = [text for text, *_ in parts]
-    values, reasons = predict(smiles, options.onnx, [own for _, *own in parts])
+    found = predict(smiles, options.onnx, [own for _, *own in parts])
     if options.json:
-        print(json.dumps({"values": values, "reasons": reasons}))
+        print(json.dumps(found._asdict()))
         return
-    for text, row, reason in zip(smiles, values, reasons, strict=True):
-        print(text, *([reason] if row is None else [f"{value:.6g}" for value in row]), sep="\t")
+    deviations = found.deviations or [[]] * len(smiles)
+    for text, row, deviation, reason in zip(smiles, found.values, deviations, found.reasons, strict=True):
+        print(text, *([reason] if row is None else [f"{value:.6g}" for value in row + (deviation or [])]), sep="\t")
 
 
 if __name__ == "__main__":
