@@ -84,7 +84,7 @@ def compared(name: str, other: str, results: list[dict[str, Any]]) -> dict[str, 
 
 
 def draw(table: list[dict[str, Any]], tests: list[dict[str, Any]], path: Path) -> None:
-    """One panel for each set: the metric of each method with its s.d."""
+    """One panel for each set: the metric of each method with its s.d.; points, since the axes do not begin at zero."""
     duels = [test for test in tests if test["against"] == "chemprop"]
     ahead, told = sum(test["better_by"] > 0 for test in duels), sum(verdict(test) == "better" for test in duels)
     names = [name for name in SETS if any(row["set"] == name for row in table)]
@@ -92,14 +92,14 @@ def draw(table: list[dict[str, Any]], tests: list[dict[str, Any]], path: Path) -
     figure, axes = plt.subplots(1, len(names), figsize=size, layout="constrained", squeeze=False)
     for axis, name in zip(axes[0], names, strict=True):
         each, rows = SETS[name], [row for row in table if row["set"] == name]
-        places = np.arange(len(rows))
-        spreads = [row[f"{each.metric}_sd"] or 0 for row in rows]
-        colours = ["tab:blue" if row["method"] == "ckgconv" else "tab:gray" for row in rows]
-        axis.barh(places, [row[each.metric] for row in rows], xerr=spreads, color=colours, height=0.7)
-        axis.set_yticks(places, [LABELS[row["method"]] for row in rows], fontsize=8)
+        for place, row in enumerate(rows):
+            colour = "tab:blue" if row["method"] == "ckgconv" else "tab:gray"
+            spread = row[f"{each.metric}_sd"]
+            axis.errorbar(row[each.metric], place, xerr=spread, fmt="o", markersize=5, capsize=3, color=colour)
+        axis.set_yticks(range(len(rows)), [LABELS[row["method"]] for row in rows], fontsize=8)
         axis.set_ylim(len(METHODS) - 0.4, -0.6)
-        low = min((row[each.metric] - spread for row, spread in zip(rows, spreads, strict=True)), default=0)
-        axis.set_xlim(left=max(0.0, low - 0.1) if each.metric == "rmse" else max(0.5, low - 0.05))
+        axis.margins(x=0.15)
+        axis.grid(axis="x", alpha=0.3)
         better = "lower is better" if each.metric == "rmse" else "higher is better"
         axis.set_title(f"{name}\n{'RMSE' if each.metric == 'rmse' else 'ROC-AUC'}, {better}", fontsize=10)
     title = f"Test: ckgconv has the better mean than chemprop on {ahead} of {len(duels)} sets, with p < 0.05 on {told}"
