@@ -114,12 +114,18 @@ def run_batch(run: Run, batch: Any) -> Tensor:
 
 def predicted_with_features(run: Run, batch: Any) -> tuple[Tensor, Tensor]:
     """[M, T] values or probabilities and [M, D] what the head reads, in one evaluation of the network."""
+    predicted, features = read_and_embedded(run, batch)
+    return run.learner.task.loss.outcome(predicted)[0], features
+
+
+def read_and_embedded(run: Run, batch: Any) -> tuple[Tensor, Tensor]:
+    """[M, T] what the head says and [M, D] what it reads, in one evaluation of the network."""
     head, seen = getattr(run.model, "head", None), []
     if head is None:
-        return run_batch(run, batch), embed(run, batch)
+        return predict_batch(run.learner, batch), embed(run, batch)
     handle = head.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0].detach()))
     try:
-        predicted = run_batch(run, batch)
+        predicted = predict_batch(run.learner, batch)
     finally:
         handle.remove()
     return predicted, seen[0].float() if seen else embed(run, batch)

@@ -1,6 +1,6 @@
 """Predictions for all graphs of a packed data set, or for all their nodes, whatever their split."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -8,12 +8,14 @@ from torch import Tensor
 
 from ckgconv.checks import check_instance
 from ckgconv.data import PackedDataset
-from ckgconv.engine.epoch import predict_batch
 from ckgconv.engine.layerwise import node_states, predictions
-from ckgconv.engine.predict_molecules import embed
+from ckgconv.engine.predict_molecules import MOST_PAIRS, read_and_embedded
 from ckgconv.engine.run import Run
 from ckgconv.engine.sampling import graph_of, sampled
 from ckgconv.engine.window import fits
+
+# Graphs of a batch on a GPU, which a training batch does not fill; on a CPU larger batches are not faster.
+GRAPHS_ON_A_GPU = 2048
 
 
 @dataclass(frozen=True)
@@ -39,16 +41,31 @@ def predict_packed(
     data = data.to(device)
     per_node = run.model.predicts_nodes
     owners, found, embeddings = [], [], []
-    for graphs in torch.arange(data.num_graphs, device=device).split(run.recipe.training.batch_size):
+    size = run.recipe.training.batch_size
+    for graphs in graph_batches(data, max(size, GRAPHS_ON_A_GPU) if device.type == "cuda" else size):
         batch = run.learner.batch(graphs, data)
-        found.append(predict_batch(run.learner, batch).cpu())
-        embeddings.append(embed(run, batch).cpu())
+        predicted, embedded = read_and_embedded(run, batch)
+        found.append(predicted.cpu())
+        embeddings.append(embedded.cpu())
         owners.append((graphs[batch.batch] if per_node else graphs).cpu())
         tick(len(graphs))
     graph = torch.cat(owners)
     node = _number_in_graph(data, graph) if per_node else None
     values, classes = run.learner.task.loss.outcome(torch.cat(found))
     return PackedPredictions(graph, node, values, classes, torch.cat(embeddings))
+
+
+def graph_batches(data: PackedDataset, size: int) -> Iterator[Tensor]:
+    """All graphs in order, at most `size` and `MOST_PAIRS` pairs of nodes at a time; a larger graph is a batch."""
+    pairs = (data.node_ptr.diff() ** 2).tolist()
+    first = held = 0
+    for graph, own in enumerate(pairs):
+        if graph > first and (graph - first == size or held + own > MOST_PAIRS):
+            yield torch.arange(first, graph, device=data.x.device)
+            first, held = graph, 0
+        held += own
+    if pairs:
+        yield torch.arange(first, len(pairs), device=data.x.device)
 
 
 def _predict_large(run: Run, data: PackedDataset, tick: Callable[[int], None]) -> PackedPredictions:
