@@ -34,7 +34,8 @@ def main() -> None:
             predict_packed.predict_packed(run, data)
             seconds.append(time.perf_counter() - start)
         report = {"graphs": data.num_graphs, "batch": size, "graphs_per_s": round(data.num_graphs / seconds[1])}
-        print(json.dumps({**report, "first_s": round(seconds[0], 1), "device": device_name(device), "commit": commit()}))
+        report |= {"first_s": round(seconds[0], 1), "device": device_name(device), "commit": commit()}
+        print(json.dumps(report))
 
 
 if __name__ == "__main__":

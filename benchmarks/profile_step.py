@@ -1,6 +1,7 @@
 """Where the time of a training step goes: milliseconds of a step, and microseconds of each kind of launch in it.
 
-    python benchmarks/profile_step.py pattern --precision bf16 [--limit 512] [--rows 25] [--trace trace.json]
+    python benchmarks/profile_step.py pattern [zinc …] --precision bf16 [--set model.encoding=rrwp_cycles]
+        [--limit 512] [--rows 25] [--trace trace.json]
 
 The step is timed without the profiler, in the median of three epochs of the first graphs; on a GPU concurrent launches
 add up to more than the step. A trace has every launch of an epoch with its time and stream, for chrome://tracing.
@@ -10,7 +11,7 @@ import argparse
 import json
 import statistics
 import time
-from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import torch
@@ -24,28 +25,38 @@ from ckgconv.engine.machine import commit, device_name, peak_memory_mb
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 from ckgconv.nn.models import build_model
+from ckgconv.recipe import Recipe
+from ckgconv.recipes import with_value
 
 EPOCHS = 3
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recipe")
+    parser.add_argument("recipes", nargs="+", metavar="recipe")
     parser.add_argument("--device", default="auto", help="auto, cpu or cuda")
     parser.add_argument("--precision", default="32", help="32, tf32, bf16 or 64")
     parser.add_argument("--limit", type=int, default=512, help="graphs")
-    parser.add_argument("--rows", type=int, default=25, help="kinds of launches to print")
+    parser.add_argument("--rows", type=int, default=25, help="kinds of launches to print; 0: no profiler")
     parser.add_argument("--trace", type=Path, help="file for the launches of the profiled epoch")
+    parser.add_argument("--set", nargs="+", default=[], help="as of `ckgconv train`, for all recipes")
     options = parser.parse_args()
-    chosen = recipe(options.recipe)
-    chosen = replace(chosen, data=replace(chosen.data, limit=options.limit))
+    for name in options.recipes:
+        chosen = reduce(with_value, [*options.set, f"data.limit={options.limit}"], recipe(name))
+        profiled(chosen, options)
+
+
+def profiled(chosen: Recipe, options: argparse.Namespace) -> None:
+    """Print the time of a step and of its launches."""
     torch.manual_seed(0)
     fabric = make_fabric(options.device, options.precision)
     learner = make_learner(fabric, build_model(chosen.model), load(chosen.data, None), chosen)
     steps = -(-len(learner.data.train) // learner.recipe.batch_size)
-    print(json.dumps(timed(learner, steps) | {"recipe": chosen.name, "precision": options.precision}, indent=1))
-    for microseconds, calls, name in launches(learner, steps, options.trace)[: options.rows]:
-        print(f"{microseconds:10.1f} µs a step {calls:7.1f} launches  {name[:100]}")
+    about = {"recipe": chosen.name, "set": options.set, "precision": options.precision}
+    print(json.dumps(timed(learner, steps) | about, indent=1))
+    if options.rows:
+        for microseconds, calls, name in launches(learner, steps, options.trace)[: options.rows]:
+            print(f"{microseconds:10.1f} µs a step {calls:7.1f} launches  {name[:100]}")
 
 
 def timed(learner: Learner, steps: int) -> dict[str, float | int | str | None]:
