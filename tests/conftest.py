@@ -35,6 +35,14 @@ def _seed():
     torch.manual_seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _products():
+    """A run in tf32 or bf16 leaves its products to the process, and so to the next test on a GPU."""
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
 @pytest.fixture
 def bfloat16(monkeypatch):
     """Products of bfloat16 and GELU in float16 instructions, of which Triton's interpreter has neither."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from small_data import small_dataset
-from small_models import CASES, of_recipe
+from small_models import CASES, of_recipe, signed
 
 from ckgconv import recipe, train
 from ckgconv.data import load
@@ -201,8 +201,9 @@ def test_steps_of_every_model_are_captured(small, precision):
     if not one.captures:
         return
     found, eager = captured_and_eager(one, other)
-    assert found[:5] == pytest.approx(eager[:5], rel=1e-4 if precision == "32" else 2e-2)
     assert all(math.isfinite(loss) for loss in found)
+    if not signed(small):  # signs of eigenvectors are drawn anew in every step
+        assert found[:5] == pytest.approx(eager[:5], rel=1e-4 if precision == "32" else 2e-2)
 
 
 def captured_and_eager(one, other):

@@ -9,6 +9,7 @@ two streams has its own counter on the device for the next row of the table, so 
 A captured step cannot change: batches that do not fit its capacity are refused, and the caller captures again.
 """
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -180,9 +181,24 @@ class Replay:
     def _graph(self, pool: Any, launches: Callable[[], object]) -> torch.cuda.CUDAGraph:
         """The launches as a CUDA graph."""
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=pool, stream=self.main):
+        with _nothing_collected(), torch.cuda.graph(graph, pool=pool, stream=self.main):
             launches()
         return graph
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Let Python's garbage collector wait: CUDA graphs of an earlier learner, whose references form a cycle, would be
+    destroyed in the middle of a capture, which makes the capture fail.
+    """
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @contextmanager

@@ -77,7 +77,7 @@ class Graphormer(GraphModel):
         bias = self.distance(batch.pairs)
         if self.edge_encoder is not None:
             edges = self.edge_encoder(batch.edge_features, batch.edge_row.shape[0])
-            bias = bias.index_add(0, batch.edge_row, edges)
+            bias = bias.index_add(0, batch.edge_row, edges.to(bias.dtype))
         for block in self.blocks:
             h = block(h, bias, batch.pairs)
         return self.norm(h)

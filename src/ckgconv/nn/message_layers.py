@@ -12,6 +12,8 @@ Edges without attributes have e_ij = 0; a GatedGCN, whose edges have a state, ne
 Legend: N nodes, E edges, D width.
 """
 
+import warnings
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, PNAConv
@@ -25,6 +27,8 @@ from ckgconv.recipe import MessagePassingRecipe
 # PNA scales by log(d + 1) over its mean. The mean is that of molecules, degrees 1 to 3, whatever the data: another one
 # multiplies each scaler by a constant, which the linear map after it absorbs.
 PNA_DEGREES = torch.tensor([0, 1, 2, 1])
+# On a GPU PyG advises another package for its largest and smallest messages, one that this package does without.
+ADVICE = "The usage of `scatter"
 
 
 class GCNLayer(nn.Module):
@@ -99,7 +103,9 @@ class PNALayer(nn.Module):
         self.layer = PNAConv(width, width, aggregators, scalers, deg=PNA_DEGREES, edge_dim=edge_dim)
 
     def forward(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        return self.layer(h, batch.edge_index, edges if self.reads_edges else None), edges
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ADVICE, UserWarning)
+            return self.layer(h, batch.edge_index, edges if self.reads_edges else None), edges
 
 
 def make_layer(recipe: MessagePassingRecipe) -> nn.Module:

@@ -22,10 +22,13 @@ def attention_weights(
         return naive.summing_softmax(scores, receiver, support_size)
     from ckgconv.ops.softmax import triton
 
-    weights = triton.summing_softmax(scores.unsqueeze(0), rowptr, support_size, filled).squeeze(0)
     if filled is None:
-        return weights
-    return torch.where((torch.arange(len(weights), device=weights.device) < filled).unsqueeze(-1), weights, 0.0)
+        return triton.summing_softmax(scores.unsqueeze(0), rowptr, support_size, filled).squeeze(0)
+    real = (torch.arange(len(scores), device=scores.device) < filled).unsqueeze(-1)
+    # The launches write no row of padding: chosen before, its gradient is zero, and after, its weight is.
+    scores = torch.where(real, scores, 0.0)
+    weights = triton.summing_softmax(scores.unsqueeze(0), rowptr, support_size, filled).squeeze(0)
+    return torch.where(real, weights, 0.0)
 
 
 __all__ = ["attention_weights", "sparse_global_softmax", "summing_softmax", "support_softmax"]
