@@ -21,7 +21,7 @@ from ckgconv import recipe
 from ckgconv.data import load
 from ckgconv.engine.epoch import train_epoch
 from ckgconv.engine.learner import Learner
-from ckgconv.engine.machine import commit, device_name, peak_memory_mb
+from ckgconv.engine.machine import commit, device_name, peak_memory_mb, reset_peak_memory
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.setup import make_fabric
 from ckgconv.nn.models import build_model
@@ -50,6 +50,7 @@ def profiled(chosen: Recipe, options: argparse.Namespace) -> None:
     """Print the time of a step and of its launches."""
     torch.manual_seed(0)
     fabric = make_fabric(options.device, options.precision)
+    reset_peak_memory(fabric.device)
     learner = make_learner(fabric, build_model(chosen.model), load(chosen.data, None), chosen)
     steps = -(-len(learner.data.train) // learner.recipe.batch_size)
     about = {"recipe": chosen.name, "set": options.set, "precision": options.precision}
