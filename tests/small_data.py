@@ -45,9 +45,18 @@ def small_dataset(recipe: Recipe, graphs: int = 18, seed: int = 0, most: int = 1
         "edge_attr": attributes(model.edge, count),
         "pos": torch.rand(nodes, 2, generator=generator) if model.position_channels else None,
         "y": targets(recipe, graphs, nodes, generator),
+        "graph_features": graph_features(model.graph_features, graphs, generator),
         **{f"{name}_idx": torch.arange(graphs)[place::3] for place, name in enumerate(("train", "val", "test"))},
     }
     return from_arrays({name: value for name, value in arrays.items() if value is not None})
+
+
+def graph_features(channels: int, graphs: int, generator: torch.Generator) -> torch.Tensor | None:
+    """[G, C], some of them unknown; None for no channels."""
+    if not channels:
+        return None
+    values = torch.randn(graphs, channels, generator=generator)
+    return values.where(values.abs() < 1.5, torch.nan)
 
 
 def targets(recipe: Recipe, graphs: int, nodes: int, generator: torch.Generator) -> torch.Tensor:

@@ -107,7 +107,10 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
         "looped": PropagationRecipe(**{**COMMON, "edge": NONE}, **LOOPED, order=2),
     },
 }
+# A head that reads features of graphs, which tests on graphs of their own do not have.
+BESIDE = replace(ckgcn("rrwp", 2), graph_features=3, head=MLP)
 CASES = [pytest.param(made, id=f"{kind}-{name}") for kind, all_ in SMALL.items() for name, made in all_.items()]
+TRAINED = [*CASES, pytest.param(BESIDE, id="ckgcn-beside")]
 
 
 def of_recipe(small: ModelRecipe, **training):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from small_data import small_dataset
-from small_models import CASES, of_recipe, signed
+from small_models import TRAINED, of_recipe, signed
 
 from ckgconv import recipe, train
 from ckgconv.data import load
@@ -192,7 +192,7 @@ def test_a_captured_step_of_another_model_equals_the_eager_one(name, precision):
 
 
 @pytest.mark.parametrize("precision", ["32", "bf16"])
-@pytest.mark.parametrize("small", CASES)
+@pytest.mark.parametrize("small", TRAINED)
 def test_steps_of_every_model_are_captured(small, precision):
     """Fused or not; sums of plain torch may be in another order each time, so that losses agree but for rounding."""
     chosen = of_recipe(small, batch_size=4)

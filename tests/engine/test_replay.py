@@ -9,8 +9,7 @@ import pytest
 import torch
 from fake_streams import Stream, fake_streams
 from small_data import small_dataset
-from small_models import CASES as CASES_OF_MODELS
-from small_models import of_recipe
+from small_models import TRAINED, of_recipe
 
 from ckgconv import InputError
 from ckgconv.engine import bench, replay
@@ -83,7 +82,7 @@ def small_learner(small):
 
 
 # Laplacian coordinates draw signs for each batch, so that two trainings are not the same.
-DETERMINISTIC = [each for each in CASES_OF_MODELS if each.id != "message_passing-laplacian"]
+DETERMINISTIC = [each for each in TRAINED if each.id != "message_passing-laplacian"]
 
 
 @pytest.mark.usefixtures("captures")

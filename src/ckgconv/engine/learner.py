@@ -82,14 +82,12 @@ class Learner:
 
         That takes one process on a GPU with Triton, float32 parameters, a model and a loss of static shapes, one draw
         of dropout, an optimiser that can be captured, whole graphs of at most `MOST_NODES` nodes, a support that keeps
-        every edge, memory for all pairs where they must be stored, no features of graphs, and no callback that is
-        called after every step.
+        every edge, memory for all pairs where they must be stored, and no callback that is called after every step.
         """
         machine = self.fabric.world_size == 1 and dispatch.uses_triton(next(self.model.parameters()))
-        model = self.model.static and not self.model.recipe.graph_features
         training = can_be_captured(self.optimizer) and self.task.loss.static and not self.watched
         training = training and self.recipe.sampling.kind == "none" and self.recipe.draws == 1
-        if not (machine and model and training):
+        if not (machine and self.model.static and training):
             return False
         return self.largest_graph <= MOST_NODES and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
 

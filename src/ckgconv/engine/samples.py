@@ -90,6 +90,8 @@ class Source:
             batch = replace(batch, node_features=torch.cat([batch.node_features, batch.position], dim=-1))
         else:
             batch = replace(batch, position=None)
+        if model.recipe.graph_features:
+            batch = replace(batch, graph_features=_features_of(data, numbers).to(dtype))
         if isinstance(model, AssembledModel):
             batch = model.assembled(batch)
         assert data.y is not None
@@ -102,6 +104,12 @@ class Source:
         y = y.to(dtype) if y.is_floating_point() else y.long()
         weight = None if data.target_weight is None else data.target_weight[numbers.clamp(min=0)].to(dtype)
         return Sample(batch, mask_targets(y, counts, self.learner.recipe.loss), weight)
+
+
+def _features_of(data: PackedDataset, numbers: Tensor) -> Tensor:
+    """[B, C] of the graphs of the given numbers; unknown for -1."""
+    assert data.graph_features is not None
+    return data.graph_features[numbers.clamp(min=0)].where((numbers >= 0).unsqueeze(-1), torch.nan)
 
 
 def source_of(learner: Learner) -> Source:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from on_device import DEVICE, needs_triton, relative
 from small_data import small_dataset
-from small_models import CASES, of_recipe, signed
+from small_models import TRAINED, of_recipe, signed
 
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import eager_sample, source_of
@@ -35,7 +35,7 @@ def stepped(learner, sample):
 
 
 @needs_triton
-@pytest.mark.parametrize("small", CASES)
+@pytest.mark.parametrize("small", TRAINED)
 def test_padding_is_without_effect(small, monkeypatch):
     chosen = of_recipe(small, batch_size=4)
     plain = learner_of(chosen, "cpu", "64")
