@@ -101,11 +101,15 @@ class ParallelConvolution(KernelConvolution):
 
     def summed(self, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
         depthwise, heads = self.channels.depthwise, self.channels.heads
-        kernel, bias = psi.stored.split([depthwise.kernel, heads.kernel], dim=-1)
-        kernel = dropout(kernel, self.channels.kernel_dropout, self.training)
+        kernel, bias = self.parts(psi)
         convolved = convolve(depthwise, x, KernelValues(kernel, None), pairs)
         attended = convolve(heads, x, heads.weights(x, bias, pairs), pairs)
         return torch.cat([convolved, attended], dim=-1)
+
+    def parts(self, psi: KernelValues) -> tuple[Tensor, Tensor]:
+        """ψ [P, D], after its dropout, and b [P, H]."""
+        kernel, bias = psi.stored.split([self.channels.depthwise.kernel, self.channels.heads.kernel], dim=-1)
+        return dropout(kernel, self.channels.kernel_dropout, self.training), bias
 
 
 class Gates(Depthwise):

@@ -96,7 +96,7 @@ def test_forward_and_backward(dropout, padding, path, monkeypatch):
     assert all((each[NODES:] == 0).all() for each in gradients[:2])
 
 
-@pytest.mark.parametrize("mixing", ["turns", "modulated"])
+@pytest.mark.parametrize("mixing", ["turns", "modulated", "parallel"])
 def test_a_hybrid_computes_what_the_plain_one_does(mixing):
     model, data = small_hybrid(mixing), molecules(5, 1, 12)
     fused = accelerate(copy.deepcopy(model).float(), DEVICE)
@@ -129,4 +129,5 @@ def test_other_blocks_run_as_they_are_written():
     batch, h = model.prepare(molecules(5, 1, dtype=torch.float32)), torch.empty(6, 8)
     assert "evaluation" in (tail_reason(model.eval().blocks, h, batch) or "")
     parallel = small_hybrid("parallel").float()
-    assert "width" in (tail_reason(parallel.blocks, h, batch) or "")
+    parallel.blocks[0].dropout = 0.1
+    assert "wider" in (tail_reason(parallel.blocks, h, batch) or "")

@@ -17,13 +17,14 @@ from torch import Tensor
 from ckgconv.backends.cuda.block_pass.attention import Graphs, graph_attention
 from ckgconv.backends.cuda.ckgcn import block_fields, sorted_by_sender
 from ckgconv.backends.cuda.node_pass import launch
-from ckgconv.backends.cuda.node_pass.options import Dropout
+from ckgconv.backends.cuda.node_pass.options import Block, Dropout
 from ckgconv.backends.cuda.node_pass.tail import Nodes, block_tail
 from ckgconv.backends.cuda.streams import IN_ORDER
 from ckgconv.backends.cuda.supports import attends_by_graphs, tail_reason
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.block import CKGConvBlock
-from ckgconv.nn.dynamic import AttentionConvolution, AttentionHeads
+from ckgconv.nn.convolution import convolve
+from ckgconv.nn.dynamic import AttentionConvolution, AttentionHeads, ParallelConvolution
 from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.kernel import KernelValues
 from ckgconv.ops import dispatch
@@ -65,12 +66,50 @@ def fused_blocks(
         settings = launch.settings_of(h, [first.running, second.running], first, IN_ORDER)
         path = block.drop_path(batch)
         dropout = Dropout(seed, block.dropout, None if path is None else path.squeeze(-1).unsqueeze(0))
-        if by_graphs and isinstance(block.convolution, AttentionConvolution):
-            y = attended(block.convolution.channels, h, psi.stored, batch, seed)
-        else:
-            y = block.convolution.summed(h, psi, batch.pairs)
-        h = block_tail(h, y, block_fields(block, h), nodes, settings, dropout)
+        x, y, fields = sums_of(block, h, psi, batch, seed, by_graphs)
+        h = block_tail(x, y, fields, nodes, settings, dropout)
     return h
+
+
+def sums_of(
+    block: CKGConvBlock, h: Tensor, psi: KernelValues, batch: GraphBatch, seed: Tensor, by_graphs: bool
+) -> tuple[Tensor, Tensor, Block]:
+    """What the residual sum of a block begins with and its sums over the support, both [N, D], and its fields."""
+    convolution, fields = block.convolution, block_fields(block, h)
+    if isinstance(convolution, ParallelConvolution):
+        return _side_by_side(convolution, h, psi, batch, fields, seed if by_graphs else None)
+    if by_graphs and isinstance(convolution, AttentionConvolution):
+        return h, attended(convolution.channels, h, psi.stored, batch, seed), fields
+    return h, convolution.summed(h, psi, batch.pairs), fields
+
+
+def _side_by_side(
+    convolution: ParallelConvolution,
+    h: Tensor,
+    psi: KernelValues,
+    batch: GraphBatch,
+    fields: Block,
+    seed: Tensor | None,
+) -> tuple[Tensor, Tensor, Block]:
+    """Sums of a parallel block: W S([c ‖ a]) = W_c S(c) + W_a S(a), of which the second joins the residual sum.
+
+    `seed` is that of the attention where it runs graph by graph. No degree has a gradient here (`tail_reason`).
+    """
+    channels = convolution.channels
+    kernel, bias = convolution.parts(psi)
+    heads, widths = channels.heads, [channels.depthwise.convolved, channels.heads.convolved]
+    summed = convolve(channels.depthwise, h, KernelValues(kernel, None), batch.pairs)
+    if seed is not None:
+        beside = attended(heads, h, bias, batch, seed)
+    else:
+        beside = convolve(heads, h, heads.weights(h, bias, batch.pairs), batch.pairs)
+    weight, weight_beside = fields.weight.split(widths, dim=1)
+    if convolution.degree_scaler is not None:
+        theta1, theta1_beside = fields.theta1.split(widths)
+        theta2, theta2_beside = fields.theta2.split(widths)
+        fields = fields._replace(theta1=theta1, theta2=theta2)
+        beside = beside * (theta1_beside + batch.degree.sqrt().unsqueeze(-1) * theta2_beside)
+    return h + beside @ weight_beside.T, summed, fields._replace(weight=weight.contiguous())
 
 
 def attended(heads: AttentionHeads, h: Tensor, bias: Tensor, batch: GraphBatch, seed: Tensor) -> Tensor:

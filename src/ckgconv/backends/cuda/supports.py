@@ -15,6 +15,7 @@ from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.channels import Depthwise
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.coordinates import NormalisedEncoder
+from ckgconv.nn.dynamic import ParallelConvolution
 from ckgconv.nn.grit import GRIT, GRITBlock
 from ckgconv.nn.head import PyramidHead
 from ckgconv.nn.hybrid import Hybrid
@@ -136,8 +137,11 @@ def tail_reason(blocks: Sequence[CKGConvBlock], h: Tensor, batch: GraphBatch) ->
         return "The blocks are in evaluation mode, or edge weights have a gradient."
     if not all(isinstance(block.convolution_norm, WeightedBatchNorm) for block in blocks):
         return "A block has other norms than batch norms."
-    if any(block.convolution.projection.in_features != width for block in blocks):
+    wider = any(block.convolution.projection.in_features != width for block in blocks)
+    if wider and not all(isinstance(block.convolution, ParallelConvolution) for block in blocks):
         return "The sums have another width than the network."
+    if wider and any(block.dropout or block.drop_path.drops for block in blocks):
+        return "Values or blocks are dropped after the projection of sums that are wider than the network."
     return _nodes_reason(batch, nodes) or _tensor_reason(h, nodes, width)
 
 

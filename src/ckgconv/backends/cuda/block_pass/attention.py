@@ -34,8 +34,7 @@ def attention_options(width: int, heads: int, precision: str) -> dict[str, Any]:
 def graph_attention(qkv: Tensor, bias: Tensor, graphs: Graphs, heads: int, dropout: float, seed: Tensor) -> Tensor:
     """Σ_j α_ij v_j [N, D] of queries, keys and values [N, 3 D] and biases [P, H].
 
-    `dropout` is that of the weights, by masks of the seed [1]. Nodes of no graph are not written, and their gradient is
-    zero.
+    `dropout` is that of the weights, by masks of the seed [1]. Nodes of no graph have zeros, and zero gradients.
     """
     return GraphAttention.apply(qkv, bias, graphs, heads, dropout, seed)
 
@@ -51,7 +50,8 @@ class GraphAttention(torch.autograd.Function):
         nodes, width = qkv.shape[0], qkv.shape[1] // 3
         ctx.options = attention_options(width, heads, product_precision())
         ctx.options |= {**dropout_arguments(dropout, DRAW), "BIAS_PITCH": bias.stride(0), "num_warps": 4}
-        y, highest = qkv.new_empty(nodes, width), qkv.new_empty(nodes, block(heads))
+        # Zero in padding, like the gradients below: products over all rows follow.
+        y, highest = qkv.new_zeros(nodes, width), qkv.new_empty(nodes, block(heads))
         attend[(len(graphs.node_ptr) - 1, heads)](qkv, bias, *graphs, y, highest, seed, **ctx.options)
         ctx.save_for_backward(qkv, bias, *graphs, y, highest, seed)
         ctx.heads = heads
@@ -61,7 +61,6 @@ class GraphAttention(torch.autograd.Function):
     @first_derivatives_only("the attention of a hybrid on a GPU")
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         qkv, bias, node_ptr, rowptr, y, highest, seed = ctx.saved_tensors
-        # Zero in padding: products over all rows follow.
         at_qkv, at_bias = torch.zeros_like(qkv), bias.new_zeros(bias.shape[0], bias.stride(0))
         attend_backward[(len(node_ptr) - 1, ctx.heads)](
             qkv, bias, y, gradient.contiguous(), node_ptr, rowptr, highest, at_qkv, at_bias, seed, **ctx.options
