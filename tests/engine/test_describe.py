@@ -3,11 +3,13 @@
 import gzip
 import json
 
+import numpy as np
 import pytest
 import torch
 
 from ckgconv.checks import InputError
 from ckgconv.data.descriptors import DESCRIPTORS
+from ckgconv.data.properties import ENVIRONMENTS, environments
 from ckgconv.engine.describe import (
     MOST_DEVIATIONS,
     ROUNDING,
@@ -54,6 +56,25 @@ def test_targets_are_standardised_descriptors():
     assert data.val.tolist() == [3]
     assert torch.allclose(data.y[:3].mean(0), torch.zeros(1), atol=ROUNDING)
     assert torch.equal(data.y / ROUNDING, (data.y / ROUNDING).round())
+
+
+def test_other_properties_can_be_learned(source, tmp_path):
+    found = describe(Selection(source, molecules=4, properties="environments"))
+    assert found.data.y.shape == (4, len(ENVIRONMENTS))
+    every = describe(Selection(source, molecules=4, properties="both")).data.y
+    assert torch.equal(every, torch.cat([describe(Selection(source, molecules=4)).data.y, found.data.y], dim=1))
+    save_described(found, tmp_path / "kept.npz")
+    assert load_described(tmp_path / "kept.npz").origin.properties == "environments"
+    with pytest.raises(InputError, match=r"--properties is 'masses': choose one of descriptors, environments, both"):
+        describe(Selection(source, molecules=4, properties="masses"))
+
+
+def test_environments_are_counted_with_those_of_the_same_hash():
+    ethane, propane = environments(["CC", "CCC"])
+    assert sorted(np.expm1(ethane[ethane > 0]).round().tolist()) == [1, 2]  # the molecule, and two atoms that are alike
+    assert np.expm1(propane).sum().round() == 6  # three atoms, and each with its neighbours
+    with pytest.raises(InputError, match="is not a valid SMILES"):
+        environments(["C1CC"])
 
 
 def test_described_molecules_are_kept_with_how_they_were_chosen(source, tmp_path):

@@ -1,4 +1,4 @@
-"""`ckgconv data describe`: a file of SMILES → molecules with computed descriptors, to pretrain on.
+"""`ckgconv data describe`: a file of SMILES → molecules with computed properties, to pretrain on.
 
 It needs RDKit and no GPU; `ckgconv pretrain` reads the file on a machine with a GPU and no RDKit.
 """
@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ckgconv.cli import terminal
+from ckgconv.data.properties import PROPERTIES
 from ckgconv.engine.describe import MOLECULES, Selection, check_packed_name, describe, origin_file, save_described
 
 Exclude = Annotated[
@@ -16,6 +17,10 @@ Exclude = Annotated[
 ]
 Molecules = Annotated[
     int | None, typer.Option(help=f"How many molecules of the file to use, by default {MOLECULES:,}.")
+]
+PropertiesOption = Annotated[
+    str | None,
+    typer.Option("--properties", help=f"What to compute of each: {', '.join(PROPERTIES)}; by default descriptors."),
 ]
 
 
@@ -25,16 +30,20 @@ def describe_command(
     exclude: Exclude = None,
     molecules: Molecules = None,
     seed: Annotated[int, typer.Option(help="Of the choice of molecules.")] = 0,
+    properties: PropertiesOption = None,
 ) -> None:
-    """Write molecules with computed descriptors as targets, for `ckgconv pretrain` on a machine without RDKit."""
+    """Write molecules with computed properties as targets, for `ckgconv pretrain` on a machine without RDKit."""
     check_packed_name(packed)
-    found = describe(selection_of(source, exclude, molecules, seed))
+    found = describe(selection_of(source, exclude, molecules, seed, properties))
     save_described(found, packed)
     console = terminal.console(soft_wrap=True)
     console.print(str(found.origin.counts))
     console.print(f"written: {packed} and {origin_file(packed)}")
 
 
-def selection_of(source: Path, exclude: Exclude, molecules: Molecules, seed: int) -> Selection:
+def selection_of(
+    source: Path, exclude: Exclude, molecules: Molecules, seed: int, properties: PropertiesOption
+) -> Selection:
     """What the options ask for."""
-    return Selection(source, tuple(exclude or ()), MOLECULES if molecules is None else molecules, seed)
+    many = MOLECULES if molecules is None else molecules
+    return Selection(source, tuple(exclude or ()), many, seed, properties or "descriptors")

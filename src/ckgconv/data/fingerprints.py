@@ -21,12 +21,17 @@ Fingerprints = NDArray[np.uint8]
 
 def fingerprint(molecule: Any) -> Fingerprints:
     """[W] packed bits of an rdkit molecule."""
-    return np.packbits(_generator().GetFingerprintAsNumPy(molecule))
+    return np.packbits(_generator(BITS).GetFingerprintAsNumPy(molecule))
+
+
+def environment_counts(molecule: Any, columns: int) -> NDArray[np.uint32]:
+    """[columns] how many of the circular groups of an rdkit molecule are hashed to each column."""
+    return np.asarray(_generator(columns).GetCountFingerprintAsNumPy(molecule))
 
 
 @cache
-def _generator() -> Any:
+def _generator(size: int) -> Any:
     rdkit_chem()
     from rdkit.Chem.rdFingerprintGenerator import GetMorganGenerator
 
-    return GetMorganGenerator(radius=RADIUS, fpSize=BITS)
+    return GetMorganGenerator(radius=RADIUS, fpSize=size)

@@ -1,11 +1,11 @@
-"""Molecules to pretrain on: chosen from a file, with their descriptors as targets.
+"""Molecules to pretrain on: chosen from a file, with computed properties as targets.
 
-    y = clip((d - mean)/s.d., ±6)     d the descriptors of `data.descriptors`, statistics of the training molecules
+    y = clip((d - mean)/s.d., ±6)     d those of `data.properties`, statistics of the training molecules
 
 Molecules of tables that the network will be judged on are left out, by their canonical SMILES. This needs RDKit and no
 GPU, and pretraining a GPU and no RDKit, so what was described can be kept: a packed file, with its counts beside it.
 
-Legend: M molecules, C descriptors.
+Legend: M molecules, C properties.
 """
 
 import csv
@@ -19,11 +19,11 @@ import torch
 from pydantic import with_config
 from torch import Tensor
 
-from ckgconv.checks import InputError, check_whole, require
+from ckgconv.checks import InputError, check_choice, check_whole, require
 from ckgconv.data import PackedDataset
-from ckgconv.data.descriptors import descriptors
 from ckgconv.data.molecules import MOST_ATOMS, canonical
 from ckgconv.data.packed import load_packed, save_packed
+from ckgconv.data.properties import PROPERTIES
 from ckgconv.data.tables import pack_molecules, read_molecules
 from ckgconv.files import check_names_file, read_text, valid_json, write_text
 from ckgconv.recipe.format import FORMAT, MOST_SETTINGS, group_of
@@ -40,12 +40,13 @@ MOLECULES = 50_000
 
 @dataclass(frozen=True)
 class Selection:
-    """Which molecules of a file, and how many."""
+    """Which molecules of a file, how many, and what is computed of them."""
 
     source: Path
     exclude: Sequence[Path] = ()
     molecules: int = MOLECULES
     seed: int = 0
+    properties: str = "descriptors"  # one of `PROPERTIES`
 
 
 @with_config(KEPT)
@@ -74,6 +75,7 @@ class Origin:
 
     source: str
     counts: Counts
+    properties: str = "descriptors"
 
 
 @dataclass(frozen=True)
@@ -85,9 +87,11 @@ class DescribedMolecules:
 
 
 def describe(selection: Selection) -> DescribedMolecules:
-    """The molecules of a selection with their descriptors."""
+    """The molecules of a selection with their properties."""
+    check_choice("--properties", selection.properties, list(PROPERTIES))
     smiles, counts = choose(selection)
-    return DescribedMolecules(described(smiles), Origin(selection.source.name, counts))
+    found = described(smiles, selection.properties)
+    return DescribedMolecules(found, Origin(selection.source.name, counts, selection.properties))
 
 
 def save_described(molecules: DescribedMolecules, path: Path) -> None:
@@ -103,6 +107,7 @@ def load_described(path: Path) -> DescribedMolecules:
     text = read_text(beside, remedy, MOST_SETTINGS)
     try:
         origin = read(group_of(text), Origin)
+        check_choice("properties", origin.properties, list(PROPERTIES))
     except InputError as error:
         raise InputError(f"{beside} cannot be used ({str(error).rstrip('.')}): {remedy}") from error
     return DescribedMolecules(load_packed(path), origin)
@@ -165,12 +170,12 @@ def smiles_of(path: Path) -> Iterator[str]:
         raise InputError(f"{path} cannot be read ({error}): give a text file, or one packed by gzip.") from error
 
 
-def described(smiles: Sequence[str]) -> PackedDataset:
-    """Molecules with their descriptors as targets [M, C]; the last ones validate."""
+def described(smiles: Sequence[str], properties: str = "descriptors") -> PackedDataset:
+    """Molecules with their properties as targets [M, C]; the last ones validate."""
     molecules, reasons = read_molecules(smiles, "molecule", MOST_ATOMS)
     rows = [row for row, each in enumerate(molecules) if each is not None]
     require(len(rows) >= 2, f"No two molecules can be read: {reasons[0] if reasons else 'there are none'}")
-    values = torch.from_numpy(descriptors([smiles[row] for row in rows]))
+    values = torch.from_numpy(PROPERTIES[properties].values([smiles[row] for row in rows]))
     validated = min(VALIDATED, len(rows) // 10 or 1)
     train = len(rows) - validated
     packed = pack_molecules([each for each in molecules if each is not None], standardised(values, train))
@@ -179,6 +184,6 @@ def described(smiles: Sequence[str]) -> PackedDataset:
 
 
 def standardised(values: Tensor, train: int) -> Tensor:
-    """Descriptors [M, C] in standard deviations of the first `train` rows, clipped and rounded; NaN stays NaN."""
+    """Properties [M, C] in standard deviations of the first `train` rows, clipped and rounded; NaN stays NaN."""
     deviations = fitted(values[:train]).standardise(values).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
     return (deviations / ROUNDING).round() * ROUNDING

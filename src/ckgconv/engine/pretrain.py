@@ -1,4 +1,4 @@
-"""Pretraining: a network learns to predict computed descriptors of many molecules, all at once.
+"""Pretraining: a network learns to predict computed properties of many molecules, all at once.
 
 Its weights are those with which runs on small tables begin (`engine.initial`). Which molecules it saw is written to
 molecules.json in the folder of the run.
@@ -7,7 +7,7 @@ molecules.json in the folder of the run.
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ckgconv.data.descriptors import DESCRIPTORS
+from ckgconv.data.properties import PROPERTIES
 from ckgconv.engine.describe import DescribedMolecules
 from ckgconv.engine.run import Run, train
 from ckgconv.engine.watcher import Watcher
@@ -27,7 +27,8 @@ class Pretraining:
 
 def pretrain(molecules: DescribedMolecules, plan: Pretraining, folder: Path, watcher: Watcher) -> Run:
     """Train the network of `recipes.pretraining` on described molecules, and keep the run in `folder`."""
-    recipe = pretraining(molecules.origin.source, DESCRIPTORS, plan.epochs)
+    names = PROPERTIES[molecules.origin.properties].names
+    recipe = pretraining(molecules.origin.source, names, plan.epochs)
     run = train(
         recipe, plan.seed, molecules.data, folder, device=plan.device, precision=plan.precision, watcher=watcher
     )
