@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ckgconv.checks import InputError, check_instance, cut
+from ckgconv.checks import InputError, check_instance, shown
 from ckgconv.pairs.memory import GIGABYTE, SMALL, free_bytes
 
 Featuriser = Literal["molecule", "zinc"]
@@ -28,7 +28,6 @@ MOST_ATOMS = 1000
 LETTERS_PER_ATOM = 20
 # Most molecules that are kept parsed: about those of a chunk.
 MOST_PARSED = 1024
-LETTERS_SHOWN = 80
 # Text copied from a page may contain marks that nobody sees.
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 HYDROGEN = 1
@@ -100,7 +99,7 @@ def plain_smiles(smiles: str) -> str:
     smiles = smiles.strip().strip(INVISIBLE).strip()
     # rdkit leaves out other letters at the ends of a SMILES, and would read another molecule.
     if not "".join(smiles.split(maxsplit=1)[:1]).isascii():
-        raise InputError(f"{cut(smiles)!r} is not a valid SMILES: it has letters that are not ASCII.")
+        raise InputError(f"{shown(smiles)} is not a valid SMILES: it has letters that are not ASCII.")
     return smiles.encode("utf-8", "replace").decode()
 
 
@@ -108,18 +107,18 @@ def parse_smiles(smiles: str, most_atoms: int = MOST_ATOMS) -> Any:
     """The rdkit molecule of a SMILES string; raises InputError where it is invalid or larger than `most_atoms`."""
     chem = rdkit_chem()
     smiles = plain_smiles(smiles)
-    shown = smiles if len(smiles) <= LETTERS_SHOWN else smiles[: LETTERS_SHOWN - 1] + "…"
+    name = shown(smiles)
     if len(smiles) > LETTERS_PER_ATOM * most_atoms:
-        raise InputError(f"{shown!r} has {len(smiles):,} letters, too many for the {most_atoms:,} atoms allowed.")
+        raise InputError(f"{name} has {len(smiles):,} letters, too many for the {most_atoms:,} atoms allowed.")
     if len(smiles) > most_atoms:  # counted before rdkit looks for rings and stereo, which takes long
-        _check_atoms(chem.MolFromSmiles(smiles, sanitize=False), shown, most_atoms)
+        _check_atoms(chem.MolFromSmiles(smiles, sanitize=False), name, most_atoms)
     molecule = parsed(smiles) if smiles else None
     if molecule is None:
-        raise InputError(f"{shown!r} is not a valid SMILES." if smiles else "The SMILES is empty.")
+        raise InputError(f"{name} is not a valid SMILES." if smiles else "The SMILES is empty.")
     if molecule.GetNumAtoms() == 0:
-        raise InputError(f"{shown!r} has no atom.")
-    _check_atoms(molecule, shown, most_atoms)
-    _check_memory(molecule.GetNumAtoms(), shown)
+        raise InputError(f"{name} has no atom.")
+    _check_atoms(molecule, name, most_atoms)
+    _check_memory(molecule.GetNumAtoms(), name)
     return molecule
 
 
@@ -151,22 +150,22 @@ def molecule_graph(molecule: Any, featuriser: Featuriser) -> Molecule:
     return Molecule(atoms, np.ascontiguousarray(edges), columns.repeat(2, axis=0))
 
 
-def _check_atoms(molecule: Any, shown: str, most_atoms: int) -> None:
+def _check_atoms(molecule: Any, name: str, most_atoms: int) -> None:
     """Refuse a molecule with more atoms than allowed; hydrogens, which rdkit leaves out later, do not count."""
     count = 0 if molecule is None else molecule.GetNumAtoms()
     if count > most_atoms:
         count = sum(1 for atom in molecule.GetAtoms() if atom.GetAtomicNum() != HYDROGEN)
     if count > most_atoms:
-        raise InputError(f"{shown!r} has {count:,} atoms, more than the {most_atoms:,} allowed (data.most_atoms).")
+        raise InputError(f"{name} has {count:,} atoms, more than the {most_atoms:,} allowed (data.most_atoms).")
 
 
-def _check_memory(count: int, shown: str) -> None:
+def _check_memory(count: int, name: str) -> None:
     """Refuse a molecule whose pairs of atoms do not fit into memory, however many atoms are allowed."""
     needed = count**2 * BYTES_PER_PAIR
     free = free_bytes(torch.device("cpu")) if needed >= SMALL else None
     if free is not None and needed > free:
         raise InputError(
-            f"{shown!r} has {count:,} atoms, whose pairs need about {needed / GIGABYTE:,.1f} GB, and "
+            f"{name} has {count:,} atoms, whose pairs need about {needed / GIGABYTE:,.1f} GB, and "
             f"{free / GIGABYTE:,.1f} GB are free: leave it out."
         )
 

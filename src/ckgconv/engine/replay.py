@@ -166,11 +166,12 @@ class Replay:
         torch.cuda.current_stream().wait_stream(self.main)
         torch.cuda.synchronize()
         pool = torch.cuda.graph_pool_handle()
-        self.first = self._graph(pool, self._begin)
-        self.graphs = [self._graph(pool, partial(self._steps, [slot])) for slot in (0, 1)]
-        # With a window the host fills it before every step, so steps cannot share a CUDA graph.
-        if self.window is None and self.capacity.pairs <= SHORT_PAIRS and self.table.shape[0] > STEPS_PER_GRAPH:
-            self.several = self._graph(pool, partial(self._steps, [0, 1] * (STEPS_PER_GRAPH // 2)))
+        with _nothing_collected():
+            self.first = self._graph(pool, self._begin)
+            self.graphs = [self._graph(pool, partial(self._steps, [slot])) for slot in (0, 1)]
+            # With a window the host fills it before every step, so steps cannot share a CUDA graph.
+            if self.window is None and self.capacity.pairs <= SHORT_PAIRS and self.table.shape[0] > STEPS_PER_GRAPH:
+                self.several = self._graph(pool, partial(self._steps, [0, 1] * (STEPS_PER_GRAPH // 2)))
         _restore(learner, kept)
         torch.cuda.set_rng_state(generator, learner.fabric.device)
 
@@ -181,7 +182,7 @@ class Replay:
     def _graph(self, pool: Any, launches: Callable[[], object]) -> torch.cuda.CUDAGraph:
         """The launches as a CUDA graph."""
         graph = torch.cuda.CUDAGraph()
-        with _nothing_collected(), torch.cuda.graph(graph, pool=pool, stream=self.main):
+        with torch.cuda.graph(graph, pool=pool, stream=self.main):
             launches()
         return graph
 
@@ -249,7 +250,8 @@ def _copy(target: Sample, source: Sample) -> None:
 
 
 def _tensors(sample: Sample) -> list[Tensor]:
-    return [leaf for leaf in pytree.tree_leaves((sample.batch, sample.target)) if isinstance(leaf, Tensor)]
+    leaves = pytree.tree_leaves((sample.batch, sample.target, sample.weight))
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
 @dataclass

@@ -28,7 +28,7 @@ from ckgconv.recipe import MessagePassingRecipe
 # multiplies each scaler by a constant, which the linear map after it absorbs.
 PNA_DEGREES = torch.tensor([0, 1, 2, 1])
 # On a GPU PyG advises another package for its largest and smallest messages, one that this package does without.
-ADVICE = "The usage of `scatter"
+warnings.filterwarnings("ignore", "The usage of `scatter", UserWarning)
 
 
 class GCNLayer(nn.Module):
@@ -103,9 +103,7 @@ class PNALayer(nn.Module):
         self.layer = PNAConv(width, width, aggregators, scalers, deg=PNA_DEGREES, edge_dim=edge_dim)
 
     def forward(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ADVICE, UserWarning)
-            return self.layer(h, batch.edge_index, edges if self.reads_edges else None), edges
+        return self.layer(h, batch.edge_index, edges if self.reads_edges else None), edges
 
 
 def make_layer(recipe: MessagePassingRecipe) -> nn.Module:

@@ -25,7 +25,7 @@ from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.stem import Mix, PairStem
 from ckgconv.ops import dispatch
 from ckgconv.ops.all_reduce import several_processes
-from ckgconv.ops.dispatch import fits
+from ckgconv.ops.dispatch import WIDEST, fits
 
 Reason = str | None
 # Minesweeper, 10,000 nodes, `ckgconv study nodes --data minesweeper` at 63d96dd: captured on an H200 the network
@@ -142,6 +142,9 @@ def tail_reason(blocks: Sequence[CKGConvBlock], h: Tensor, batch: GraphBatch) ->
         return "The sums have another width than the network."
     if wider and any(block.dropout or block.drop_path.drops for block in blocks):
         return "Values or blocks are dropped after the projection of sums that are wider than the network."
+    widest = max(block.convolution.projection.in_features - width for block in blocks) if wider else 0
+    if widest > WIDEST:
+        return f"The attention beside the convolution has {widest} channels, and no tile is wider than {WIDEST}."
     return _nodes_reason(batch, nodes) or _tensor_reason(h, nodes, width)
 
 

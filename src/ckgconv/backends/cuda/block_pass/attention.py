@@ -11,7 +11,7 @@ from torch import Tensor
 from ckgconv.backends.cuda.block_pass.attention_kernels import attend, attend_backward
 from ckgconv.backends.cuda.block_pass.options import dropout_arguments
 from ckgconv.ops.derivatives import first_derivatives_only
-from ckgconv.ops.launch import block, product_precision
+from ckgconv.ops.launch import block, pitch, product_precision
 
 ROWS = 32  # nodes of a tile: most molecules have fewer
 DRAW = 2  # which mask of a seed: 0 and 1 are those of what follows in the block
@@ -46,7 +46,9 @@ class GraphAttention(torch.autograd.Function):
     def forward(
         ctx: Any, qkv: Tensor, bias: Tensor, graphs: Graphs, heads: int, dropout: float, seed: Tensor
     ) -> Tensor:
-        qkv, bias = qkv.contiguous(), bias if bias.stride(1) == 1 else bias.contiguous()
+        # A slice of a wider kernel is copied, since the gradient below is as wide as rows of the biases are apart.
+        near = bias.stride(1) == 1 and bias.stride(0) <= pitch(heads)
+        qkv, bias = qkv.contiguous(), bias if near else bias.contiguous()
         nodes, width = qkv.shape[0], qkv.shape[1] // 3
         ctx.options = attention_options(width, heads, product_precision())
         ctx.options |= {**dropout_arguments(dropout, DRAW), "BIAS_PITCH": bias.stride(0), "num_warps": 4}
