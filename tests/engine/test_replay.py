@@ -3,6 +3,8 @@
 What a GPU adds, the kernels and true concurrency, is tested in test_captured.
 """
 
+import gc
+from dataclasses import fields, is_dataclass, replace
 from functools import partial
 
 import pytest
@@ -45,7 +47,7 @@ def captures(monkeypatch):
     return log
 
 
-def learner_of(name, *settings):
+def learner_of(name, *settings, weighted=False):
     chosen = recipe(name)
     small = ("model.width=8", "model.blocks=1", "model.steps=3", "training.batch_size=3")
     dry = ("model.dropout=0", "model.kernel.dropout=0", "model.kernel.mlp_dropout=0")
@@ -53,6 +55,8 @@ def learner_of(name, *settings):
         chosen = with_value(chosen, setting)
     torch.manual_seed(4)
     data = small_dataset(chosen, graphs=60)
+    if weighted:
+        data = replace(data, target_weight=torch.rand(60, generator=torch.Generator().manual_seed(5)) + 0.5)
     return make_learner(make_fabric("cpu", "64"), CKGCN.from_recipe(chosen).double(), data, chosen)
 
 
@@ -93,6 +97,74 @@ def test_an_epoch_of_every_model_is_the_eager_one(small):
     found = [loss for _, loss in captured_losses(one)]
     torch.manual_seed(1)
     assert found == pytest.approx([loss for _, loss in eager_losses(other)], rel=1e-6)
+
+
+@pytest.mark.usefixtures("captures")
+@pytest.mark.parametrize("window", [False, True])
+def test_each_batch_has_the_weights_of_its_own_graphs(window, monkeypatch):
+    if window:
+        monkeypatch.setattr(
+            Source, "window", lambda self, capacity: Window(self.learner.data, capacity, torch.device("cpu"))
+        )
+    one, other = learner_of("zinc", weighted=True), learner_of("zinc", weighted=True)
+    torch.manual_seed(1)
+    found = [loss for _, loss in captured_losses(one)]
+    torch.manual_seed(1)
+    assert found == pytest.approx([loss for _, loss in eager_losses(other)], rel=1e-8)
+
+
+def tensors_of(value):
+    """Every tensor of a dataclass, of those inside it too."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    parts = [getattr(value, field.name) for field in fields(value)] if is_dataclass(value) else []
+    return [tensor for part in parts for tensor in tensors_of(part)]
+
+
+EVERY_FIELD = [*TRAINED, pytest.param(recipe("mnist").model, id="mnist"), pytest.param(recipe("pattern").model)]
+
+
+@pytest.mark.parametrize("small", EVERY_FIELD)
+def test_a_slot_takes_every_tensor_of_a_sample(small):
+    """Tensors are found here by the fields of the dataclasses; a slot finds them otherwise."""
+    chosen = of_recipe(small)
+    data = small_dataset(chosen)
+    data = data if data.node_targets else replace(data, target_weight=torch.rand(data.num_graphs))
+    source = source_of(make_learner(make_fabric("cpu", "64"), build_model(small).double(), data, chosen))
+    batches = torch.tensor([[0, 1, 2], [3, 4, -1]])
+    capacity = source.sizes.needed(batches)
+    slot, sample = (source.sample(data, numbers, capacity, "train") for numbers in batches)
+    replay._copy(slot, sample)
+    copied, expected = tensors_of(slot), tensors_of(sample)
+    assert len(copied) == len(expected) > 10
+    for mine, theirs in zip(copied, expected, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.usefixtures("captures")
+def test_garbage_is_collected_before_a_capture_and_not_during_one(monkeypatch):
+    seen = []
+
+    class Cycle:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            seen.append("collected")
+
+    def graph(self, pool, launches):
+        seen.append(gc.isenabled())
+        return Rerun(launches)
+
+    monkeypatch.setattr(replay.Replay, "_graph", graph)
+    learner = learner_of("zinc")
+    table = replay.padded_table(learner.data.train, 3)
+    source = source_of(learner)
+    Cycle()
+    replay.Replay(source, table, "train", partial(training_step, learner))
+    assert seen[0] == "collected"
+    assert seen[1:] == [False] * 3
+    assert gc.isenabled()
 
 
 @pytest.mark.usefixtures("captures")
