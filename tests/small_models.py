@@ -6,6 +6,7 @@ They read the attributes of ZINC, predict one number per graph, and have no drop
 from dataclasses import replace
 
 import pytest
+import torch
 from golden import small_recipe
 
 from ckgconv import recipe
@@ -78,6 +79,14 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
             mixing: HybridRecipe(**COMMON, **GLOBAL, blocks=2, mixing=mixing, heads=2, head_channels=3)
             for mixing in ("turns", "parallel", "modulated")
         },
+        "parallel-hops": HybridRecipe(
+            **{**COMMON, **GLOBAL, "support": 2},
+            blocks=2,
+            mixing="parallel",
+            heads=3,
+            head_channels=5,
+            degree_scaler="none",
+        ),
         "features": HybridRecipe(
             **{**COMMON, "head": MLP},
             **GLOBAL,
@@ -111,6 +120,14 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
 BESIDE = replace(ckgcn("rrwp", 2), graph_features=3, head=MLP)
 CASES = [pytest.param(made, id=f"{kind}-{name}") for kind, all_ in SMALL.items() for name, made in all_.items()]
 TRAINED = [*CASES, pytest.param(BESIDE, id="ckgcn-beside")]
+
+
+def awake(model: torch.nn.Module) -> torch.nn.Module:
+    """The model with drawn parameters where they begin at zero, which would hide what they multiply."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.where(parameter != 0, 0.3 * torch.randn_like(parameter)))
+    return model
 
 
 def of_recipe(small: ModelRecipe, **training):

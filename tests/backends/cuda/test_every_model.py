@@ -7,7 +7,7 @@ import pytest
 import torch
 from on_device import DEVICE, needs_triton, relative
 from small_data import small_dataset
-from small_models import TRAINED, of_recipe, signed
+from small_models import TRAINED, awake, of_recipe, signed
 
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import eager_sample, source_of
@@ -20,7 +20,7 @@ GRAPHS = torch.tensor([2, -1, 0])  # one of the batch is none
 
 def learner_of(chosen, device, precision):
     torch.manual_seed(4)
-    model = build_model(chosen.model)
+    model = awake(build_model(chosen.model))
     model = model.double() if precision == "64" else model
     return make_learner(make_fabric(device, precision), model, small_dataset(chosen, most=8), chosen)
 
