@@ -151,3 +151,11 @@ assert torch.allclose(found, (place[:, None] - place).abs().expand_as(found), at
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("count", [0, 3])
+@pytest.mark.parametrize("hops", [0, 1, 2])
+def test_graphs_without_nodes_have_no_pairs(count, hops):
+    none = torch.zeros(0, dtype=torch.int64)
+    receiver, sender = pairs_within(pack(none.expand(2, 0), none, num_graphs=count), hops)
+    assert receiver.shape == sender.shape == (0,)

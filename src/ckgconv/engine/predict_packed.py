@@ -41,8 +41,7 @@ def predict_packed(
     data = data.to(device)
     per_node = run.model.predicts_nodes
     owners, found, embeddings = [], [], []
-    size = run.recipe.training.batch_size
-    for graphs in graph_batches(data, max(size, GRAPHS_ON_A_GPU) if device.type == "cuda" else size):
+    for graphs in graph_batches(data, graphs_at_once(run)):
         batch = run.learner.batch(graphs, data)
         predicted, embedded = read_and_embedded(run, batch)
         found.append(predicted.cpu())
@@ -55,8 +54,17 @@ def predict_packed(
     return PackedPredictions(graph, node, values, classes, torch.cat(embeddings))
 
 
+def graphs_at_once(run: Run) -> int:
+    """Most graphs of a batch."""
+    size = run.recipe.training.batch_size
+    return max(size, GRAPHS_ON_A_GPU) if run.learner.fabric.device.type == "cuda" else size
+
+
 def graph_batches(data: PackedDataset, size: int) -> Iterator[Tensor]:
-    """All graphs in order, at most `size` and `MOST_PAIRS` pairs of nodes at a time; a larger graph is a batch."""
+    """All graphs in order, at most `size` and `MOST_PAIRS` pairs of nodes at a time; a larger graph is a batch.
+
+    A data set without graphs is one batch, so that predictions have a shape.
+    """
     pairs = (data.node_ptr.diff() ** 2).tolist()
     first = held = 0
     for graph, own in enumerate(pairs):
@@ -64,8 +72,7 @@ def graph_batches(data: PackedDataset, size: int) -> Iterator[Tensor]:
             yield torch.arange(first, graph, device=data.x.device)
             first, held = graph, 0
         held += own
-    if pairs:
-        yield torch.arange(first, len(pairs), device=data.x.device)
+    yield torch.arange(first, len(pairs), device=data.x.device)
 
 
 def _predict_large(run: Run, data: PackedDataset, tick: Callable[[int], None]) -> PackedPredictions:

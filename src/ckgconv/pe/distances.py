@@ -105,8 +105,9 @@ def _padded_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:
     node, widest = torch.arange(graphs.num_nodes, device=graphs.node_graph.device), graphs.largest
     step = (adjacency(graphs, torch.float32) > 0).to(torch.float32).view(-1)
     stay = cells(graphs, node, node)
-    reached = torch.zeros_like(step).index_fill(0, stay, 1.0).view(-1, widest, widest)
-    step = step.index_fill(0, stay, 1.0).view(-1, widest, widest)
+    shape = graphs.num_graphs, widest, widest
+    reached = torch.zeros_like(step).index_fill(0, stay, 1.0).view(shape)
+    step = step.index_fill(0, stay, 1.0).view(shape)
     for taken in range(hops):
         reached = ((reached @ step) > 0).to(torch.float32) if taken else step
     cell = reached.reshape(-1).nonzero().squeeze(1)
