@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ckgconv.checks import InputError, require
+from ckgconv.checks import InputError, require, shown
 from ckgconv.data.atomwise import ATOMWISE, atomwise
 from ckgconv.data.fragments import fragments
 from ckgconv.data.molecules import parsed
@@ -77,7 +77,7 @@ def descriptors(smiles: Sequence[str], tick: Callable[[int], None] = lambda coun
     for row, each in enumerate(smiles):
         molecule = parsed(each)
         if molecule is None:
-            raise InputError(f"{each[:80]!r} is not a valid SMILES: descriptors need one.")
+            raise InputError(f"{shown(each)} is not a valid SMILES: descriptors need one.")
         found[row] = of_molecule(molecule)
         tick(1)
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ckgconv.checks import InputError
+from ckgconv.checks import InputError, shown
 from ckgconv.data.descriptors import DESCRIPTORS, descriptors
 from ckgconv.data.fingerprints import environment_counts
 from ckgconv.data.molecules import parsed
@@ -36,7 +36,7 @@ def environments(smiles: Sequence[str]) -> NDArray[np.float32]:
     for row, each in enumerate(smiles):
         molecule = parsed(each)
         if molecule is None:
-            raise InputError(f"{each[:80]!r} is not a valid SMILES: its environments cannot be counted.")
+            raise InputError(f"{shown(each)} is not a valid SMILES: its environments cannot be counted.")
         found[row] = np.log1p(environment_counts(molecule, COLUMNS))
     return found
 
