@@ -37,6 +37,19 @@ def test_export(ckgconv, asked):
     assert asked == [(1, Path("exported"), "torch"), (1, Path("exported"), "both"), (2, Path("exported"), "both")]
 
 
+def test_an_ensemble_is_exported_by_its_folder(ckgconv, asked):
+    fitted = CKGCNRegressor(**{**TINY, "epochs": 1}).fit(SMILES, LENGTHS)
+    for place in range(2):
+        fitted.save(f"two/member{place}")
+    Path("two/ensemble.json").write_text('{"format": 1, "members": ["member0", "member1"]}')
+    code, _, error = ckgconv("export", "two", "-o", "exported")
+    assert code == 0, error
+    assert asked == [(2, Path("exported"), "both")]
+    code, _, error = ckgconv("export", "two", "two/member0", "-o", "exported")
+    assert code == 2
+    assert "was given twice" in error
+
+
 def test_what_cannot_be_exported_is_refused(ckgconv):
     code, _, error = ckgconv("export", "nothing", "-o", "exported")
     assert code == 2

@@ -129,8 +129,36 @@ def test_other_blocks_run_one_after_the_other(monkeypatch):
     assert "small graphs" in (message_blocks_reason(gps, gps.prepare(batch)) or "")
 
 
+class Watched:
+    """A kernel whose launches tell how far rows of the biases are apart."""
+
+    def __init__(self, kernel, seen):
+        self.kernel, self.seen = kernel, seen
+
+    def __getitem__(self, grid):
+        def launch(*arguments, **options):
+            self.seen.append(options["BIAS_PITCH"])
+            return self.kernel[grid](*arguments, **options)
+
+        return launch
+
+
+def narrow(bias):
+    """Biases that are the last columns of a wider kernel, as in a parallel hybrid: rows lie apart."""
+    wide = torch.full((bias.shape[0], 24), float("nan"), device=bias.device)
+    return torch.cat([wide, bias], dim=1)[:, 24:]
+
+
+def pitched(bias):
+    """Biases whose rows are as far apart as those of a kernel of their own."""
+    apart = torch.full((bias.shape[0], 6), float("nan"), device=bias.device)
+    return torch.cat([bias, apart], dim=1)[:, :2]
+
+
+@pytest.mark.parametrize("laid", [lambda bias: bias, pitched, narrow, lambda bias: bias.T.contiguous().T])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_attention_with_a_bias_for_each_pair(dropout):
+def test_attention_with_a_bias_for_each_pair(dropout, laid, monkeypatch):
+    from ckgconv.backends.cuda.block_pass import attention
     from ckgconv.backends.cuda.block_pass.attention import DRAW, Graphs, graph_attention
 
     sizes, heads, channels, padding = torch.tensor([3, 0, 35, 1]), 2, 5, 2
@@ -157,9 +185,12 @@ def test_attention_with_a_bias_for_each_pair(dropout):
     ends = torch.cat([torch.zeros(1, dtype=torch.int64), per_node.cumsum(0), torch.full((padding,), pairs)])
     starts = torch.cat([torch.zeros(1, dtype=torch.int64), sizes.cumsum(0)])
     graphs = Graphs(starts.to(DEVICE), ends.to(DEVICE))
-    found = graph_attention(*given, graphs, heads, dropout, torch.tensor([SEED], device=DEVICE))
+    widest = []
+    monkeypatch.setattr(attention, "attend_backward", Watched(attention.attend_backward, widest))
+    found = graph_attention(given[0], laid(given[1]), graphs, heads, dropout, torch.tensor([SEED], device=DEVICE))
     assert relative(found[:nodes], torch.cat(expected)) < 5e-6
     gradients = torch.autograd.grad((found[:nodes] * pulled.float().to(DEVICE)).sum(), given)
+    assert widest[0] <= 8  # the gradient of the biases is not as wide as the kernel they were cut from
     for mine, theirs in zip(gradients, wanted, strict=True):
         assert relative(mine[: len(theirs)], theirs) < 5e-6
         assert (mine[len(theirs) :] == 0).all()
