@@ -178,3 +178,10 @@ def test_a_run_that_diverged_is_named_and_not_counted(tmp_path):
     (row,) = cells(page)
     assert (row["n"], row["val"]) == ("2", "0.5500 ± 0.0707")
     assert f"- {folder.campaign().runs()[1].name}: done after 4 of 4 epochs, without a finite metric" in page
+
+
+def test_a_page_without_an_ended_run_names_nothing_that_computed_it(tmp_path):
+    write_campaign_page(adopted(tmp_path, grid={"recipes": ["zinc"], "seeds": [0, 1], "changes": [SHORT]}))
+    page = (tmp_path / "README.md").read_text()
+    assert page.endswith("from what is kept: no run has ended.\n")
+    assert cells(page)[0]["n"] == "0"

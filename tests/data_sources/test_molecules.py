@@ -84,3 +84,11 @@ def test_a_molecule_beyond_memory_is_refused_whatever_is_allowed(monkeypatch):
     with pytest.raises(InputError, match=r"has 8,000 atoms, whose pairs need about 2.6 GB, and 1.0 GB are free"):
         read_smiles("C" * 8000, "zinc", most_atoms=10**8)
     assert len(read_smiles("C" * 900, "zinc").x) == 900
+
+
+@pytest.mark.parametrize("text", ["C1CC" + "C" * 300, "C1" + "\0" * 500, "\N{KELVIN SIGN}" + "C\0" * 500, "C" * 30_000])
+def test_a_sentence_shows_a_long_smiles_cut_and_printable(text):
+    with pytest.raises(InputError) as found:
+        read_smiles(text, "molecule")
+    assert str(found.value).isprintable()
+    assert 120 < len(str(found.value)) < 200

@@ -130,18 +130,27 @@ def write_page(folder: Path, report: Report, provenance: Provenance) -> None:
 
 def page(report: Report, provenance: Provenance) -> str:
     """The README.md of a study."""
-    seeds = "" if not provenance.seeds else f", seeds {', '.join(map(str, provenance.seeds))}"
-    packages = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
     lines = [
         f"# {report.title}",
         f"![{report.title}](figure.png)",
         markdown_table(report.columns, report.rows),
         *report.notes,
         f"This page, its figure and `table.json` (every value) are written by\n\n    {provenance.command}\n\n"
-        f"from what was computed at commit {provenance.commit or 'unknown'}{seeds}; {provenance.seconds:.1f} s on "
-        f"{provenance.device}; {packages}.",
+        f"{_computed(provenance)}",
     ]
     return "\n\n".join(lines) + "\n"
+
+
+def _computed(provenance: Provenance) -> str:
+    """Where the numbers of a page come from."""
+    if not provenance.versions:
+        return "from what is kept: no run has ended."
+    seeds = "" if not provenance.seeds else f", seeds {', '.join(map(str, provenance.seeds))}"
+    packages = ", ".join(f"{name} {version}" for name, version in provenance.versions.items())
+    return (
+        f"from what was computed at commit {provenance.commit or 'unknown'}{seeds}; {provenance.seconds:.1f} s on "
+        f"{provenance.device}; {packages}."
+    )
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
