@@ -41,6 +41,8 @@ def main() -> None:
     parser.add_argument("--trace", type=Path, help="file for the launches of the profiled epoch")
     parser.add_argument("--set", nargs="+", default=[], help="as of `ckgconv train`, for all recipes")
     options = parser.parse_args()
+    if options.trace and (len(options.recipes) > 1 or not options.rows):
+        parser.error("--trace holds the launches of one recipe: give one, and --rows of at least 1.")
     for name in options.recipes:
         chosen = reduce(with_value, [*options.set, f"data.limit={options.limit}"], recipe(name))
         profiled(chosen, options)

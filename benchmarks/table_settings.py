@@ -46,6 +46,8 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="auto, cpu or cuda")
     parser.add_argument("--precision", default="32", help="32, tf32, bf16 or 64")
     options = parser.parse_args()
+    if options.pack and (options.packed or options.tried):
+        parser.error("--pack writes the molecules of --data and trains nothing: leave out --packed and --try.")
     torch.set_num_threads(1)
     for name in options.sets:
         tables = packed(name, options.packed) if options.packed else read(name, options.data)
