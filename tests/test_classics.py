@@ -27,6 +27,8 @@ COUNTS = {
     "peptides-func-gcn-plus": (507_351, 507_351),
     "peptides-struct-gcn-plus": (506_127, 506_127),
 }
+# Ours, published in thousands.
+PEPTIDES = {"gcn": (509_710, 508), "gine": (477_786, 476), "gatedgcn": (509_506, 509)}
 TESTS = {"zinc-gcn": 0.367, "zinc-pna": 0.142, "zinc-gps": 0.070, "zinc-gcn-plus": 0.076, "zinc-gine-plus": 0.065}
 
 
@@ -51,8 +53,21 @@ def test_what_is_missing_in_gcn_plus():
         assert parameters(replace(model, encoding_channels=28)) + 21 * model.width == COUNTS[name][1]
 
 
-@pytest.mark.parametrize("data", SHAPES)
-@pytest.mark.parametrize("layer", ["gcn", "gine", "gatv2", "gatedgcn", "pna"])
+@pytest.mark.parametrize("layer", PEPTIDES)
+def test_the_published_shapes_on_peptides(layer):
+    ours, published = PEPTIDES[layer]
+    for data in ("peptides-func", "peptides-struct"):
+        model = recipe(f"{data}-{layer}").model
+        assert (model.blocks, model.head.layers) == (5, 1)
+    count = parameters(recipe(f"peptides-func-{layer}").model)
+    assert count == ours
+    assert abs(count / 1000 - published) < 2
+
+
+@pytest.mark.parametrize(
+    ("data", "layer"),
+    [(data, layer) for data in SHAPES for layer in SHAPES[data] if not SHAPES[data][layer].head_layers],
+)
 def test_the_widest_within_the_budget(data, layer):
     model = recipe(f"{data}-{layer}").model
     superpixels = data in ("mnist", "cifar10")
@@ -91,6 +106,26 @@ def test_the_page_of_models_counts_as_we_do():
         assert (model.blocks, model.width) == (int(blocks), int(width)), name
         assert parameters(model) == int(count.replace(",", "")), name
         assert not figure or figure[0] == float(published), name
+
+
+# Batch, epochs, warm-up, learning rate, weight decay and dropout as published.
+GPS_TRAINING = {
+    "zinc": (32, 2000, 50, 1e-3, 1e-5, 0.0),
+    "mnist": (16, 100, 5, 1e-3, 1e-5, 0.0),
+    "cifar10": (16, 100, 5, 1e-3, 1e-5, 0.0),
+    "pattern": (32, 100, 5, 1e-3, 1e-5, 0.0),
+    "cluster": (16, 100, 5, 1e-3, 1e-5, 0.1),
+    "peptides-func": (128, 200, 10, 3e-4, 0.0, 0.0),
+    "peptides-struct": (128, 200, 10, 3e-4, 0.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("data", GPS_TRAINING)
+def test_gps_trains_as_published(data):
+    training, model = recipe(f"{data}-gps").training, recipe(f"{data}-gps").model
+    schedule = training.batch_size, training.epochs, training.warmup_epochs, training.learning_rate
+    assert (*schedule, training.weight_decay, model.dropout) == GPS_TRAINING[data]
+    assert training.min_learning_rate <= 1e-6
 
 
 def test_gps_reads_rwse_of_20_steps():
