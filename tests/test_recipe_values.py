@@ -98,6 +98,8 @@ def test_typos_are_refused(assignment, words):
         ("training.learning_rate=NaN", "training.learning_rate is nan: give a number"),
         ("training.learning_rate=1" + "0" * 400, "training.learning_rate is 1000.*: give a number"),
         ("model.dropout=-Infinity", "model.dropout is -inf: give a number"),
+        ("model.dropout=1", "model.dropout is 1: give less than 1"),
+        ("model.kernel.mlp_dropout=1.0", "model.kernel.mlp_dropout is 1: give less than 1"),
         ("training.epochs=1e9", "training.epochs is 1000000000.0: give a whole number"),
         ("model.kind=[[[[[1]]]]]", r"model.kind cannot be set to \[\[\[\[\.\.\.\]\]\]\] alone"),
         ("model.support=100000000", "model.support is 100000000: give at most 10,000"),

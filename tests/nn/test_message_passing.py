@@ -167,7 +167,7 @@ def test_gcn_equals_that_of_pyg():
         ("gatedgcn", {"edge": AttributeRecipe("none")}, r"keeps a state on every edge.*set it to 'constant'"),
         ("gatedgcn", {**GPS, "edge": AttributeRecipe("none")}, r"model.edge.kind is 'none'"),
         ("gine", {"attention_dropout": 0.5}, r"attention_dropout is 0.5, but there is no attention"),
-        ("gine", {"dropout": 1.5}, r"dropout is 1.5: give a probability"),
+        ("gine", {"dropout": 1.5}, r"dropout is 1.5: give less than 1"),
         ("gine", {**GPS, "attention_dropout": -1.0}, r"attention_dropout is -1"),
     ],
 )

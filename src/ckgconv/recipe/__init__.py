@@ -87,8 +87,8 @@ class KernelRecipe:
 
     blocks: Annotated[int, Field(ge=0, le=1000)] = 2
     norm: Literal["batch", "layer", "rms", "none"] = "batch"
-    dropout: float = 0.0  # on ψ itself
-    mlp_dropout: float = 0.0  # at the end of each block
+    dropout: Share = 0.0  # on ψ itself
+    mlp_dropout: Share = 0.0  # at the end of each block
     constraint: Literal["none", "softmax", "softplus"] = "none"
 
 
@@ -142,7 +142,7 @@ class KernelNetworkRecipe(PairNetworkRecipe):
 
     blocks: Depth
     kernel: KernelRecipe = KernelRecipe()
-    dropout: float = 0.0
+    dropout: Share = 0.0
     norm: Literal["batch", "layer"] = "batch"
     degree_scaler: Literal["output", "coordinates", "none"] = "output"
     combine: Literal["sum", "concatenate"] = "sum"
@@ -165,7 +165,7 @@ class HybridRecipe(KernelNetworkRecipe):
     mixing: Literal["turns", "parallel", "modulated"]
     heads: Width = 8  # of attention: in turns and in parallel
     head_channels: Width = 8  # of a query, a key and a value of one head
-    attention_dropout: float = 0.0  # on attention weights, or on the queries that modulate a kernel
+    attention_dropout: Share = 0.0  # on attention weights, or on the queries that modulate a kernel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +175,8 @@ class GRITRecipe(PairNetworkRecipe):
     kind: str = "grit"
     blocks: Depth
     heads: Width = 8
-    dropout: float = 0.0  # on the output of attention, the pair state and the hidden layer of the feed-forward network
-    attention_dropout: float = 0.0
+    dropout: Share = 0.0  # on the output of attention, the pair state and the hidden layer of the feed-forward network
+    attention_dropout: Share = 0.0
     clamp: Annotated[Factor, Field(gt=0)] = 5.0  # largest attention score
 
 
@@ -187,8 +187,8 @@ class GraphormerRecipe(ModelRecipe):
     kind: str = "graphormer"
     blocks: Depth
     heads: Width = 8
-    dropout: float = 0.0  # on the output of attention and of the feed-forward network
-    attention_dropout: float = 0.0
+    dropout: Share = 0.0  # on the output of attention and of the feed-forward network
+    attention_dropout: Share = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,10 +203,10 @@ class MessagePassingRecipe(ModelRecipe):
     ffn: bool = True  # a feed-forward network after each layer
     norm: Literal["batch", "layer", "none"] = "batch"
     activation: Literal["relu", "gelu"] = "relu"
-    dropout: float = 0.0
+    dropout: Share = 0.0
     encoding_channels: Channels = 0  # of h⁰, for the node part of the encoding alone; 0: it is added
     attention_heads: Channels = 0  # attention over the support next to the layer, as in GPS
-    attention_dropout: float = 0.0
+    attention_dropout: Share = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
