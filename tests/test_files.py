@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ckgconv import InputError
-from ckgconv.files import PARTS, parse_json, write_output, write_text, write_whole
+from ckgconv.files import PARTS, parse_json, read_text, write_output, write_text, write_whole
 
 
 def text(words):
@@ -156,3 +156,8 @@ def test_json_that_is_read_in_two_ways_or_not_at_all_is_refused(damaged, reason)
 def test_whole_characters_and_undefined_numbers_are_read():
     assert parse_json('["\\ud83d\\ude00", "ä", 1' + "0" * 400 + "]") == ["😀", "ä", 10**400]
     assert str(parse_json("[NaN, -Infinity]")) == "[nan, -inf]"
+
+
+def test_a_text_that_is_not_there_is_said_to_be_missing(tmp_path):
+    with pytest.raises(InputError, match=r"gone.json cannot be read as text \(it does not exist\): give another"):
+        read_text(tmp_path / "gone.json", "give another.")

@@ -100,7 +100,8 @@ def read_text(path: Path, remedy: str, most_bytes: int = MOST_BYTES) -> str:
         require(size <= most_bytes, f"{path} has {size:,} bytes, and at most {most_bytes:,} are read: {remedy}")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read as text ({type(error).__name__}): {remedy}") from error
+        reason = "it does not exist" if isinstance(error, FileNotFoundError) else type(error).__name__
+        raise InputError(f"{path} cannot be read as text ({reason}): {remedy}") from error
 
 
 def parse_json(text: str) -> Any:
