@@ -21,6 +21,7 @@ from ckgconv.recipe import (
     MessagePassingRecipe,
     ModelRecipe,
     PropagationRecipe,
+    SANRecipe,
 )
 
 ZINC = recipe("zinc")
@@ -33,6 +34,7 @@ COMMON = {
 }
 MLP = HeadRecipe("mlp", "sum", layers=2, outputs=1, activation="gelu")
 GLOBAL = {"encoding": "rrwp", "steps": 4, "support": "global"}
+SPECTRUM = {"encoding": "spectrum", "steps": 3, "encoding_channels": 4, "encoding_heads": 2}
 LOOPED = {"encoding": "looped_walks", "steps": 1, "support": 1}
 
 
@@ -109,6 +111,10 @@ SMALL: dict[str, dict[str, ModelRecipe]] = {
     "graphormer": {
         "spd": GraphormerRecipe(**COMMON, encoding="spd", steps=4, blocks=2, heads=4),
         "hops": GraphormerRecipe(**COMMON, encoding="rrwp", steps=4, support=2, blocks=2, heads=4),
+    },
+    "san": {
+        "global": SANRecipe(**COMMON, **SPECTRUM, blocks=2, heads=4, gamma=0.1),
+        "hops": SANRecipe(**COMMON, **{**SPECTRUM, "support": 2}, blocks=2, heads=2, gamma=0.1, encoding_layers=1),
     },
     "propagation": {
         "rrwp": PropagationRecipe(**{**COMMON, "edge": NONE}, **GLOBAL, order=2),

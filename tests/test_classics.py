@@ -99,7 +99,7 @@ def test_the_page_of_models_counts_as_we_do():
     row = re.compile(r"^\| `(zinc[\w-]*)`[^|]*\| (\d+) × (\d+) \| ([\d,]+) \|[^|]*\| ([\d.]*)[^|]*\|", re.MULTILINE)
     rows = row.findall(page.read_text(encoding="utf-8"))
     listed = {name for name, *_ in rows}
-    made = {*classics.RECIPES, *gnn_plus.RECIPES, "zinc", "zinc-grit", "zinc-graphormer"}
+    made = {*classics.RECIPES, *gnn_plus.RECIPES, "zinc", "zinc-grit", "zinc-graphormer", "zinc-san"}
     assert {name for name in made if name.startswith("zinc")} <= listed
     for name, blocks, width, count, published in rows:
         model, figure = recipe(name).model, recipe(name).paper_test

@@ -11,7 +11,9 @@ from ckgconv.nn.models import MODELS, build_model
 from ckgconv.nn.size import check_size, count_parameters
 
 
-@pytest.mark.parametrize("name", ["zinc", "zinc-grit", "zinc-graphormer", "zinc-gine-plus", "zinc-hybrid-turns"])
+@pytest.mark.parametrize(
+    "name", ["zinc", "zinc-grit", "zinc-graphormer", "zinc-san", "zinc-gine-plus", "zinc-hybrid-turns"]
+)
 def test_parameters_are_counted_without_building(name):
     chosen = replace(recipe(name).model, width=16, blocks=6)
     before = torch.get_rng_state()

@@ -5,7 +5,7 @@ import torch
 from graphs_for_tests import molecule, packed, random_edges
 
 from ckgconv import InputError
-from ckgconv.pe import LAPLACIAN, eigenvectors, laplacian_products
+from ckgconv.pe import COORDINATES, eigenvectors, laplacian_products, spectral_products, spectrum
 from ckgconv.pe.heat import laplacian
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -50,7 +50,7 @@ def test_products_have_no_sign():
     graphs = packed((8, data.edge_index))
     vectors, products = eigenvectors(graphs, 3), laplacian_products(graphs, 3)
     torch.testing.assert_close(products.values.view(8, 8, 3), vectors.unsqueeze(1) * vectors.unsqueeze(0))
-    assert LAPLACIAN.node_channels(3, 7) == 3
+    assert COORDINATES["laplacian"].node_channels(3, 7) == 3
     assert eigenvectors(graphs, 3, torch.float32).dtype == torch.float32
 
 
@@ -58,3 +58,23 @@ def test_no_graphs_and_no_vectors():
     assert eigenvectors(packed((0, torch.zeros(2, 0, dtype=torch.int64))), 3).shape == (0, 3)
     with pytest.raises(InputError, match="steps is 0: give at least 1 eigenvector"):
         eigenvectors(packed((5, PATH)), 0)
+
+
+def test_the_spectrum_has_the_eigenvalues_of_each_graph():
+    graphs = packed((5, PATH), (9, random_edges(9, 14, 2)), (1, torch.zeros(2, 0, dtype=torch.int64)))
+    found, start = spectrum(graphs, 6), 0
+    assert torch.equal(found[:, :6], eigenvectors(graphs, 6))
+    for number, size in enumerate((5, 9, 1)):
+        values = torch.linalg.eigvalsh(laplacian(graphs)[number, :size, :size])[1:7]
+        own = found[start : start + size, 6:]
+        torch.testing.assert_close(own[:, : len(values)], values.expand(size, -1))
+        assert (own[:, len(values) :] == 0).all()
+        start += size
+    assert COORDINATES["spectrum"].node_channels(6, 7) == 12
+
+
+def test_pairs_of_the_spectrum_are_products_and_eigenvalues():
+    graphs = packed((5, PATH))
+    pairs, vectors = spectral_products(graphs, 3).values, spectrum(graphs, 3)
+    assert torch.equal(pairs[:, :3], laplacian_products(graphs, 3).values)
+    assert torch.equal(pairs[:, 3:], vectors[:1, 3:].expand(25, -1))

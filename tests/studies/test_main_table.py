@@ -33,6 +33,18 @@ def test_runs_are_next_to_the_printed_numbers(tmp_path):
     assert report.values["runs"]["ZINC, CKGCN"] == (0.06, 0.062, 0.064)
 
 
+def test_every_network_of_the_papers_table_stands_below_its_row(tmp_path):
+    methods = {"grit": "GRIT", "gps": "GPS", "gcn": "GCN", "pna": "PNA", "gatedgcn": "GatedGCN", "san": "SAN"}
+    methods["graphormer"] = "Graphormer"
+    for ending in methods:
+        write_run(tmp_path / ending, 0, 0.1, recipe(f"zinc-{ending}"))
+    report = main_table(Options(runs=(tmp_path,)))
+    names = [row[0] for row in report.rows]
+    for method in methods.values():
+        assert names.index(f"{method}, ours") == names.index(method) + 1
+        assert cells(report, f"{method}, ours", "zinc") == "0.1000 (1)"
+
+
 def test_a_difference_is_told(tmp_path):
     write_runs(tmp_path, "zinc", [0.0750, 0.0752, 0.0751, 0.0753])
     assert main_table(Options(runs=(tmp_path,))).title.endswith("1 entry of ours: 1 of 1 tested differ from print")

@@ -31,6 +31,7 @@ from ckgconv.nn.head import make_head, make_relu_head
 from ckgconv.nn.linear import Linear
 from ckgconv.nn.message_layers import make_layer
 from ckgconv.nn.node_attention import NodeAttention, check_stored
+from ckgconv.nn.node_input import with_drawn_signs
 from ckgconv.nn.norm import WeightedBatchNorm, make_norm
 from ckgconv.ops.dropout import dropout
 from ckgconv.recipe import MessagePassingRecipe
@@ -82,16 +83,11 @@ class MessagePassing(GraphModel):
         h: Tensor = self.node_encoder(batch.node_features, batch.node_features.shape[0])
         if self.position is None or self.position_norm is None:
             return h
-        encoding = self._flipped(batch) if self.training and self.encoding.coordinate.signed else batch.node_encoding
+        encoding = batch.node_encoding
+        if self.training and self.encoding.coordinate.signed:
+            encoding = with_drawn_signs(batch, self.encoding.steps)
         position = self.position(self.position_norm(encoding, batch.node_weight))
         return torch.cat([h, position], dim=-1) if self.recipe.encoding_channels else h + position
-
-    def _flipped(self, batch: GraphBatch) -> Tensor:
-        """The node part [N, K] with a sign drawn for each channel of each graph."""
-        # Padding nodes count as one graph more.
-        drawn = torch.rand(batch.num_graphs + 1, batch.node_encoding.shape[1], device=batch.node_encoding.device)
-        signs = torch.where(drawn < 0.5, -1.0, 1.0).to(batch.node_encoding.dtype)
-        return batch.node_encoding * signs.index_select(0, batch.pairs.node_graph)
 
     def _check(self, recipe: MessagePassingRecipe) -> None:
         require(

@@ -8,6 +8,7 @@ from ckgconv.nn.grit import GRIT
 from ckgconv.nn.hybrid import Hybrid
 from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.nn.propagation import Propagation
+from ckgconv.nn.san import SAN
 from ckgconv.nn.size import check_size
 from ckgconv.recipe import ModelRecipe
 from ckgconv.recipe.values import check_recipe
@@ -20,6 +21,7 @@ OURS: dict[str, type[GraphModel]] = {
     "message_passing": MessagePassing,
     "propagation": Propagation,
     "graphormer": Graphormer,
+    "san": SAN,
 }
 MODELS: Registry[type[GraphModel]] = Registry("model", "ckgconv.models", OURS)
 

@@ -5,7 +5,7 @@ from ckgconv.pe.cycles import RRWP_CYCLES, walks_and_cycles
 from ckgconv.pe.cycles_rings import RRWP_CYCLES_RINGS, walks_cycles_and_rings
 from ckgconv.pe.distances import RD, SPD, pairs_within, rd, spd
 from ckgconv.pe.heat import HEAT, heat
-from ckgconv.pe.laplacian import LAPLACIAN, eigenvectors, laplacian_products
+from ckgconv.pe.laplacian import LAPLACIAN, SPECTRUM, eigenvectors, laplacian_products, spectral_products, spectrum
 from ckgconv.pe.looped_walks import LOOPED_WALKS, looped_walks, sparse_looped_walks
 from ckgconv.pe.rings import RRWP_RINGS, walks_and_rings
 from ckgconv.pe.rrwp import RRWP, diagonal, rrwp, sparse_rrwp
@@ -24,6 +24,7 @@ OURS = {
     "two_way_rrwp": TWO_WAY_RRWP,
     "looped_walks": LOOPED_WALKS,
     "laplacian": LAPLACIAN,
+    "spectrum": SPECTRUM,
     "rrwp_cycles": RRWP_CYCLES,
     "rrwp_rings": RRWP_RINGS,
     "rrwp_cycles_rings": RRWP_CYCLES_RINGS,
@@ -57,6 +58,8 @@ __all__ = [
     "sparse_rwse",
     "sparse_two_way_rrwp",
     "spd",
+    "spectral_products",
+    "spectrum",
     "two_way_rrwp",
     "walks_and_cycles",
     "walks_and_rings",

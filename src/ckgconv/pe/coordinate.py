@@ -48,7 +48,7 @@ class PseudoCoordinate:
             (Eq. 8), and a GPU computes them in fixed shapes on its own.
         diagonal_skips: the node part is the diagonal P_ii without this number of leading channels; None: RWSE.
         node_values: (graphs, steps, dtype) → [N, K], a node part that is neither; K is `channels(steps)`.
-        signed: whether the sign of each channel of the node part is arbitrary in each graph.
+        signed: whether the sign of each of the first `steps` channels of the node part is arbitrary in each graph.
         least_steps, most_steps: bounds of a network's steps; None: no upper bound.
         bytes_per_cell: of the padded matrices [G, n, n] in which they are computed; None: three in the result's dtype.
         source: what a transform that precomputes them writes to name them, `pair_source`.

@@ -192,6 +192,20 @@ class GraphormerRecipe(ModelRecipe):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SANRecipe(ModelRecipe):
+    """A SAN."""
+
+    kind: str = "san"
+    blocks: Depth
+    heads: Width = 8
+    gamma: Positive = 1e-5  # weight of the attention to nodes that no edge joins, next to that along edges
+    dropout: Share = 0.0  # on the output of attention and of the feed-forward network
+    encoding_channels: Width = 8  # of h⁰, for what a transformer reads from the spectrum
+    encoding_layers: Depth = 2  # of that transformer
+    encoding_heads: Width = 4
+
+
+@dataclass(frozen=True, kw_only=True)
 class MessagePassingRecipe(ModelRecipe):
     """A network of message passing; with attention heads, GPS."""
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ckgconv.recipe import Recipe
-from ckgconv.recipes import classics, gnn_plus, graphormer, graphs, grit, hybrid, molecules, nodes, paper
+from ckgconv.recipes import classics, gnn_plus, graphormer, graphs, grit, hybrid, molecules, nodes, paper, san
 from ckgconv.recipes.values import from_json, to_json, with_value
 from ckgconv.registry import Registry
 
@@ -31,6 +31,7 @@ OURS: dict[str, Callable[[], Recipe]] = {
     **classics.RECIPES,
     **gnn_plus.RECIPES,
     "zinc-graphormer": graphormer.zinc,
+    "zinc-san": san.zinc,
 }
 RECIPES: Registry[Callable[[], Recipe]] = Registry("recipe", "ckgconv.recipes", OURS)
 

@@ -36,6 +36,8 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "gatv2": ("GATv2", ()),
     "gine": ("GINE", ("GINE",)),
     "gcn": ("GCN", ("GCN",)),
+    "graphormer": ("Graphormer", ("Graphormer",)),
+    "san": ("SAN", ("SAN",)),
     "gatedgcn-plus": ("GatedGCN+", ()),
     "gine-plus": ("GINE+", ()),
     "gcn-plus": ("GCN+", ()),
