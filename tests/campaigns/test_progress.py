@@ -1,5 +1,6 @@
 """What is done and left, and how long it may take."""
 
+import pytest
 import torch
 from campaign_files import SMALL, adopted
 from records import write_run
@@ -13,10 +14,11 @@ from ckgconv.campaigns.progress import (
     counts,
     differences,
     duration,
+    epoch_time,
     expected,
     progress_of,
 )
-from ckgconv.engine.record import new_record, write_record
+from ckgconv.engine.record import Epoch, Record, new_record, write_record
 
 
 def write(folder, place: int, test: float | None = None, **more) -> None:
@@ -32,10 +34,12 @@ def test_states_and_the_expected_time(tmp_path):
     found = progress_of(folder)
     assert [each.state for each in found] == [DONE, STOPPED, FAILED, *[WAITING] * 5]
     assert found[2].failure == "No luck."
-    seconds = (10 / 3 + 10) / 2  # a run of 10 s had 3 epochs, another one 1
-    assert found[1].epoch_seconds == seconds
-    assert [each.left_seconds for each in found[:4]] == [0.0, 2 * seconds, 0.0, 3 * seconds]
-    assert [each.left_seconds for each in found[4:]] == [50 * seconds] * 4  # as the same recipe with other changes
+    seconds = (10 / 3 + 10) / 2  # in 10 s, of which 2 are training, a run had 3 epochs, another one 1
+    assert found[1].epoch_seconds == pytest.approx(seconds)
+    assert [each.left_seconds for each in found[:4]] == pytest.approx([0.0, 2 * seconds, 0.0, 3 * seconds])
+    assert [each.left_seconds for each in found[4:]] == pytest.approx(
+        [50 * seconds] * 4
+    )  # as the same recipe with other changes
     assert expected(found) == f"about {duration((5 + 4 * 50) * seconds / 2)} at 2 at once"
     assert expected(found[:1]) == "nothing"
     assert counts(found) == "1 done, 1 stopped, 5 waiting, 1 failed"
@@ -73,6 +77,14 @@ def test_runs_of_a_final_campaign_are_done_when_tested(tmp_path):
     counted = {"name": "zinc", "given": False, "graphs": 6, "nodes": 9, "edges": 9, "digest": "x"}
     write(folder, 2, epochs=3, data={**counted, "train": 6, "val": 6, "test": 0})  # nothing to test
     assert [each.state for each in progress_of(folder)] == [UNTESTED, DONE, DONE]
+
+
+def test_epochs_that_compile_do_not_count_in_what_one_more_takes():
+    epochs = [Epoch(place, 1.0, 1.0, 1e-3, seconds) for place, seconds in enumerate((30.0, 1.0, 1.2, 1.1, 25.0))]
+    record = Record(recipe={}, seed=0, metric="mae", epochs=epochs, wall_s=58.3 + 1.0)
+    assert epoch_time(record) == pytest.approx(1.2 + 0.2)
+    record.wall_s = 0.0  # of a record that does not know it
+    assert epoch_time(record) == 1.2
 
 
 def test_durations():

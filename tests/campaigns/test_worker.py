@@ -2,6 +2,8 @@
 
 import json
 import os
+import signal
+import subprocess
 import sys
 import time
 
@@ -101,6 +103,32 @@ def test_the_end_of_its_parent_interrupts_the_work(tmp_path, monkeypatch):
         while len(done) < 2 and time.monotonic() < until:
             time.sleep(0.01)
     assert done == ["interrupted", worker.INTERRUPTED]
+
+
+def test_a_worker_started_in_the_background_is_interrupted_too():
+    """A shell starts background jobs with SIGINT ignored, and children inherit that."""
+    program = """if True:
+        import time
+        from ckgconv.campaigns import worker
+        worker.end_with_parent()
+        print("ready", flush=True)
+        try:
+            for _ in range(2000):
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    with process:
+        assert process.stdout.readline() == "ready\n"
+        process.stdin.close()
+        assert process.stdout.read() == "interrupted\n"
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def progress_of(folder: CampaignFolder) -> list[Progress]:
         record = records[each.name]
         if record is not None and record.epochs:
             for kind in (each.label, _whatever_changes(each)):
-                speeds.setdefault(kind, []).append(record.wall_s / len(record.epochs))
+                speeds.setdefault(kind, []).append(epoch_time(record))
     return [
         Progress(
             each,
@@ -68,6 +68,16 @@ def progress_of(folder: CampaignFolder) -> list[Progress]:
         )
         for each in planned
     ]
+
+
+def epoch_time(record: Record) -> float:
+    """Seconds of one more epoch, with validation and checkpoint.
+
+    The median, since the first epoch of each piece compiles, and a piece may have shared its device.
+    """
+    seconds = [epoch.seconds for epoch in record.epochs]
+    between = max(0.0, record.wall_s - sum(seconds)) / len(seconds)
+    return median(seconds) + between
 
 
 def _whatever_changes(planned: PlannedRun) -> str:

@@ -11,6 +11,7 @@ worker that has to end first waits for its own.
 import _thread
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -120,6 +121,8 @@ def _trained(task: Task, planned: PlannedRun, folder: Path) -> Run:
 
 def end_with_parent() -> None:
     """End this process where its standard input is closed, after its kernels; files are written whole or not at all."""
+    # A shell lets what it starts in the background ignore interruptions, and such a worker would train on for PATIENCE.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def wait() -> None:
         while os.read(sys.stdin.fileno(), 1):
