@@ -2,10 +2,12 @@
 other results than the published ones.
 
 starting values       by their distribution, for every parameter (section 6 of the golden README)
-dropout               rate, factor, independence, where it acts; plain, on a CPU and in the fused pass
+dropout               rate, factor, independence, where it acts; plain, on a CPU, in the fused pass and its whole steps
 order of batches      every graph once per epoch, another order in each epoch and for each seed; the last short batch
 running statistics    momentum 0.1 and unbiased variance of what a norm sees in training, masks included
 the epoch picked      the first of the best, with the weights that were validated; evaluated in float32
+
+The optimiser is in engine/test_published_optimizer.py.
 """
 
 import re
@@ -14,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from on_device import HAS_TRITON
+from on_device import DEVICE, HAS_TRITON, needs_triton
 from scipy.stats import kstest
 from small_data import small_dataset
 from torch.nn import functional as F
@@ -32,6 +34,7 @@ from ckgconv.nn import Kernel
 from ckgconv.nn.models import build_model
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops import dispatch
+from ckgconv.ops.launch import draw_seeds, threshold
 from ckgconv.recipe import Recipe
 
 # Of a fixed seed: no draw is repeated until it passes.
@@ -201,6 +204,31 @@ def test_masks_inside_the_kernel(backend, monkeypatch):
     assert float(mean.mean()) / share == pytest.approx(1, abs=0.01)
     found = (float(variance.mean()) - 0.9**3) / share
     assert found == pytest.approx(probability / (1 - probability), rel=0.08)
+
+
+@needs_triton
+@pytest.mark.parametrize("probability", [0.5, 0.1])
+def test_masks_of_whole_steps(probability):
+    """As the pairs pass numbers them: stages 1, 3 and 4 of ten layers, seeds as steps of three epochs draw them."""
+    import triton
+    from kept_kernel import write_kept
+
+    rows, width, layers, level = 1024, 64, 10, threshold(probability)[0]
+    masks = []
+    for epoch in (0, 1, 1999):
+        seed_epoch(3, epoch)
+        seed = int(draw_seeds(torch.device("cpu"), 1))
+        for stage in (1, 3, 4):
+            for layer in range(layers):
+                mask = torch.empty(rows, width, device=DEVICE)
+                grid = (triton.cdiv(rows, 512),)
+                write_kept[grid](mask, seed + stage * layers + layer, rows, width, level, 1.0, 512, width)
+                masks.append(mask.cpu())
+    kept = torch.stack(masks)
+    check_masks(kept.view(3, 3 * layers, rows, width) > 0, probability)
+    # Not neighbours alone: any two masks, of one step or of two.
+    together = torch.corrcoef(kept.flatten(1)) - torch.eye(len(masks))
+    assert together.abs().max() < 5.5 / (rows * width) ** 0.5
 
 
 def test_published_dropout_is_where_the_recipe_says():
