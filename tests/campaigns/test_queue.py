@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from campaign_files import SMALL, adopted, values
 from records import write_run
 
 from ckgconv.campaigns import queue
+from ckgconv.campaigns.beginning import Beginning
 from ckgconv.campaigns.folder import CampaignFolder
 from ckgconv.campaigns.progress import FAILED, RUNNING, STOPPED, WAITING, progress_of
 from ckgconv.campaigns.queue import QueueSettings, all_failed, train_all
@@ -89,7 +91,8 @@ def test_a_piece_ends_at_checkpoints_and_trains_at_least_an_epoch(tmp_path):
     assert [(each.state, each.done) for each in found] == [(STOPPED, 1), (STOPPED, 1), (WAITING, 0)]
     assert found[0].record.at_once == 2
     assert not all_failed(found)
-    assert sorted(line.split(": ")[1] for line in said) == ["started"] * 2 + ["stopped after epoch 1"] * 2
+    said = [re.sub(r"after \d+ s", "after N s", line.split(": ")[1]) for line in said]
+    assert sorted(said) == sorted(["started", "first epoch after N s", "stopped after epoch 1"] * 2)
 
 
 def heed_interrupts() -> None:
@@ -208,6 +211,32 @@ def test_runs_start_only_where_an_epoch_fits(tmp_path):
         made.starts, made.until = 1, None
         assert made._fits(second)
     assert str(Holder(7, "here")) == "process 7 on here"
+
+
+def test_what_a_worker_does_before_its_first_epoch_is_said(tmp_path, workers):
+    folder = adopted(tmp_path)
+    (planned,) = folder.campaign().runs()
+    folder.log(planned).parent.mkdir()
+    folder.log(planned).write_text("note: Of an earlier piece.\n")
+    workers("print('note: Compiling.\\nA warning.\\nepoch 1: loss 1\\nnote: Later.\\nepoch 2: loss 1')")
+    _, said = trained(folder)
+    assert [re.sub(r"\d+ s", "N s", line.split(": ", 1)[1]) for line in said] == [
+        "started",
+        "Compiling.",
+        "first epoch after N s",
+        "stopped after epoch 0",
+    ]
+
+
+def test_a_line_is_read_once_it_is_whole(tmp_path):
+    log = tmp_path / "log.txt"
+    log.write_text("note: one\nnote: tw")
+    beginning = Beginning(log, 0)
+    assert beginning.news() == ["one"]
+    assert beginning.news() == []
+    log.write_text("note: one\nnote: two\n")
+    assert beginning.news() == ["two"]
+    assert not beginning.over
 
 
 def test_missing_data_is_fetched_once(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 plan      the file: grids of recipes × changes × precisions × seeds
 folder    where all state is kept: a copy of the file, its history, a folder for each run
 lock      one process at a time in a folder
+beginning what a worker says before its first epoch
 worker    the process that trains one run
 queue     several workers at once, in pieces of any length
 service   what lets workers share one GPU

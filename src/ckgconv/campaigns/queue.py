@@ -18,6 +18,7 @@ from pathlib import Path
 
 import torch
 
+from ckgconv.campaigns.beginning import Beginning
 from ckgconv.campaigns.folder import CampaignFolder
 from ckgconv.campaigns.plan import PlannedRun
 from ckgconv.campaigns.progress import FAILED, Progress, progress_of
@@ -59,6 +60,7 @@ class Queue:
     waiting: list[PlannedRun]
     until: float | None
     running: dict[str, tuple[PlannedRun, subprocess.Popen[bytes]]] = field(default_factory=dict)
+    beginnings: dict[str, Beginning] = field(default_factory=dict)  # by name, of running ones
     starts: int = 0  # in this piece
     attempts: Counter[str] = field(default_factory=Counter)  # by name, of runs that were begun again
 
@@ -68,7 +70,10 @@ class Queue:
         while self.running:
             time.sleep(POLL_SECONDS)
             for name, (planned, process) in list(self.running.items()):
-                if process.poll() is not None:
+                ended = process.poll() is not None
+                for sentence in self.beginnings[name].news():
+                    self.say(f"{name}: {sentence}")
+                if ended:
                     del self.running[name]
                     self._settle(planned, process)
             self._start()
@@ -103,6 +108,7 @@ class Queue:
         log = self.folder.log(planned)
         log.parent.mkdir(exist_ok=True)
         with log.open("ab") as file:
+            self.beginnings[planned.name] = Beginning(log, file.tell())
             return subprocess.Popen(
                 task.command,
                 stdin=subprocess.PIPE,  # its end tells the worker to end

@@ -21,6 +21,7 @@ from pathlib import Path
 import torch
 from pydantic import with_config
 
+from ckgconv.campaigns.beginning import EPOCH, NOTE
 from ckgconv.campaigns.folder import CampaignFolder
 from ckgconv.campaigns.plan import PlannedRun
 from ckgconv.checks import InputError
@@ -62,13 +63,13 @@ class Log(Silence):
 
     def epoch(self, entry: Epoch) -> None:
         loss, val = f"loss {entry.train_loss:.4f}", f"val {entry.val:.4f}"
-        print(f"epoch {entry.epoch + 1}: {loss}, {val}, {entry.seconds:.2f} s")
+        print(f"{EPOCH}{entry.epoch + 1}: {loss}, {val}, {entry.seconds:.2f} s")
 
     def warn(self, sentence: str) -> None:
         print(sentence)
 
     def note(self, sentence: str) -> None:
-        print(sentence)
+        print(f"{NOTE}{sentence}")
 
 
 class Piece:
