@@ -3,8 +3,9 @@
     python benchmarks/gradient_error.py RUN [--batches 20] [--precisions bf16 tf32 32]
 
 ‖g - g₆₄‖ / ‖g₆₄‖ of the gradient of a training batch by all parameters, the median over batches; next to it, the
-distance between gradients of different batches, which training averages out anyway. Passes are fused where the device
-has them; float64 is plain torch.
+distance between gradients of different batches, which training averages out anyway. What does not average out is
+systematic: "along", the mean of ⟨g - g₆₄, g₆₄⟩ / ‖g₆₄‖², which is negative where gradients are too short, and "agree",
+the mean cosine between the errors of two batches. Passes are fused where the device has them; float64 is plain torch.
 """
 
 import argparse
@@ -34,8 +35,19 @@ def main() -> None:
     found = {"between batches": median([distance(one, other) for one, other in pairwise(exact)])}
     for precision in options.precisions:
         rounded = gradients(options.run, precision, options.device, options.batches)
+        errors = [one - other for one, other in zip(rounded, exact, strict=True)]
         found[precision] = median([distance(one, other) for one, other in zip(rounded, exact, strict=True)])
+        along = [float(error @ other / (other @ other)) for error, other in zip(errors, exact, strict=True)]
+        found[f"{precision} along"] = sum(along) / len(along)
+        found[f"{precision} agree"] = agreement(errors)
     print(json.dumps(found | {"run": str(options.run), "device": device_name(exact[0].device), "commit": commit()}))
+
+
+def agreement(errors: list[Tensor]) -> float:
+    """The mean cosine between two of them."""
+    directions = torch.stack([error / error.norm() for error in errors])
+    count = len(errors)
+    return float((directions @ directions.T).sum() - count) / max(count * (count - 1), 1)
 
 
 def gradients(folder: Path, precision: str, device: str, batches: int) -> list[Tensor]:

@@ -28,6 +28,7 @@ TABLE = {
 # Levers of docs/levers.md: the value at which each is off.
 OFF = {
     "training.ema_decay": 0.0,
+    "training.norm_statistics": "running",
     "training.smooth_validation": 1,
     "training.schedule": "cosine",
     "model.drop_path": 0.0,

@@ -14,11 +14,12 @@ from ckgconv.engine.epoch import captured_losses, eager_step, evaluate
 from ckgconv.engine.replay import padded_table, widened_capacity
 from ckgconv.engine.run import make_learner
 from ckgconv.engine.samples import eager_sample, source_of
-from ckgconv.engine.setup import make_fabric
+from ckgconv.engine.setup import make_fabric, seed_epoch
 from ckgconv.engine.step import Part, training_step, update
 from ckgconv.engine.watcher import Silence
 from ckgconv.nn import CKGCN
 from ckgconv.nn.models import build_model
+from ckgconv.ops.launch import draw_seeds
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="captured steps need a GPU")
 NAMES = ["zinc", "mnist", "cifar10", "pattern", "cluster", "peptides-func"]
@@ -277,6 +278,23 @@ def test_dropout_runs_repeat_and_resume_bit_for_bit(tmp_path, precision):
     resumed = train(chosen, data=data, device="cuda", precision=precision, folder=tmp_path / "run", resume=True)
     losses = [[entry.train_loss for entry in run.record.epochs] for run in (whole, resumed)]
     assert losses[0] == losses[1]
+
+
+def test_every_replayed_step_draws_seeds_of_its_own():
+    """As eight steps in one CUDA graph draw them, replayed three times in each of three epochs."""
+    drawn = torch.zeros(8, 1, dtype=torch.int64, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for step in range(8):
+            drawn[step].copy_(draw_seeds(drawn.device, 1)[0])
+    found = []
+    for epoch in (0, 1, 0):
+        seed_epoch(3, epoch)
+        for _ in range(3):
+            graph.replay()
+            found.append(drawn.flatten().tolist())
+    assert len({seed for seeds in found[:6] for seed in seeds}) == 48
+    assert found[6:] == found[:3]  # so that a resumed run repeats its epoch
 
 
 def test_a_data_set_in_host_memory_streams_through_a_window(monkeypatch):
