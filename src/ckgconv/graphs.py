@@ -223,7 +223,7 @@ def pack(
         check_weights("edge_weight", edge_weight)
     sizes = torch.bincount(batch, minlength=num_graphs or 0)
     receiver, sender = ends(edge_index, flow)
-    return PackedGraphs(receiver, sender, edge_weight, batch, torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]))
+    return PackedGraphs(receiver, sender, edge_weight, batch, pointer(sizes))
 
 
 def as_int64(index: Tensor) -> Tensor:
@@ -241,6 +241,17 @@ def _check_numbers(edge_index: Tensor, batch: Tensor, num_graphs: int | None) ->
     )
     check_index("edge_index", edge_index, batch.numel(), "node numbers")
     require(bool((batch.diff() >= 0).all()), "batch is not ascending: sort the nodes by graph.")
+
+
+def pointer(counts: Tensor) -> Tensor:
+    """[R + 1] int64, where each of R rows of the given lengths [R] begins, and where the last one ends."""
+    return torch.cat([counts.new_zeros(1), counts]).long().cumsum(0)
+
+
+def entries_of(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """The row of each entry [Σ counts], and its place within the row, of rows of the given lengths [R]."""
+    row = torch.arange(counts.shape[0], device=counts.device).repeat_interleave(counts)
+    return row, torch.arange(row.shape[0], device=row.device) - (counts.cumsum(0) - counts)[row]
 
 
 def ends(index: Tensor, flow: Flow) -> tuple[Tensor, Tensor]:

@@ -7,7 +7,8 @@ import torch
 from small_data import small_dataset
 
 from ckgconv import InputError, predict_packed, recipe, train
-from ckgconv.data.packed import PackedDataset, pointer
+from ckgconv.data.packed import PackedDataset
+from ckgconv.graphs import pointer
 
 
 def small(name):

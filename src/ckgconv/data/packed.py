@@ -31,6 +31,7 @@ from ckgconv.checks import InputError, check_index, require
 from ckgconv.data.door import NAMES, NO_SPLIT, SPLITS, Described, check_shapes, check_values, in_numpy, signed
 from ckgconv.data.npz import Header, read_npz
 from ckgconv.files import write_whole
+from ckgconv.graphs import entries_of, pointer
 
 __all__ = ["NO_SPLIT", "SPLITS", "PackedDataset", "from_arrays", "join", "load_packed", "read_arrays", "save_packed"]
 # Arrays that are optional.
@@ -272,15 +273,8 @@ def in_order(numbers: Tensor) -> tuple[Tensor, Tensor]:
 
 def ragged(pointers: Tensor, graphs: Tensor) -> tuple[Tensor, Tensor]:
     """Rows pointers[g] … pointers[g + 1] - 1 of each g in `graphs` [B], and the position in `graphs` of each."""
-    lengths = pointers.diff()[graphs]
-    owner = torch.arange(graphs.shape[0], device=graphs.device).repeat_interleave(lengths)
-    within = torch.arange(owner.shape[0], device=graphs.device) - (lengths.cumsum(0) - lengths)[owner]
+    owner, within = entries_of(pointers.diff()[graphs])
     return pointers[graphs][owner] + within, owner
-
-
-def pointer(counts: Tensor) -> Tensor:
-    """Counts [G] → cumulative sums [G + 1], starting at 0."""
-    return torch.cat([counts.new_zeros(1), counts]).long().cumsum(0)
 
 
 def widened(values: Tensor) -> Tensor:

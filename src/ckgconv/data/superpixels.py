@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from ckgconv.checks import require
-from ckgconv.data.packed import pointer, ragged
+from ckgconv.data.packed import ragged
+from ckgconv.graphs import pointer
 
 NEIGHBOURS = 8
 # Most graphs whose distance matrices are in memory at once, and most cells of these matrices.

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 from torch_geometric.data import Data
 
 from ckgconv.checks import require
-from ckgconv.graphs import GraphBatch, PackedGraphs, Pairs, pack
+from ckgconv.graphs import GraphBatch, PackedGraphs, Pairs, entries_of, pack, pointer
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.pairs.memory import free_bytes
 from ckgconv.pairs.rows import Rows, StoredRows, WalkedRows, survey
@@ -43,8 +43,7 @@ class EdgeList:
         """Edges on the pairs of the given keys [P]: the row of each among the pairs, and its attributes."""
         first = torch.searchsorted(self.key, wanted)
         count = torch.searchsorted(self.key, wanted, right=True) - first
-        row = torch.arange(wanted.shape[0], device=wanted.device).repeat_interleave(count)
-        within = torch.arange(row.shape[0], device=row.device) - (count.cumsum(0) - count)[row]
+        row, within = entries_of(count)
         return row, None if self.features is None else self.features[first[row] + within]
 
 
@@ -78,7 +77,7 @@ class LargeGraph:
         edge_row, edge_features = self.edges.on(receivers[row] * self.num_nodes + sender)
         size = rows.size[row].to(coordinates.dtype).unsqueeze(-1)
         pairs = Pairs(
-            rowptr=torch.cat([count.new_zeros(1), count.cumsum(0)]),
+            rowptr=pointer(count),
             receiver=own[row],
             sender=local_sender,
             coordinates=coordinates,

@@ -19,13 +19,13 @@ import torch
 from torch import Tensor
 
 from ckgconv.checks import require
-from ckgconv.data.packed import PackedDataset, pointer, ragged, widened
+from ckgconv.data.packed import PackedDataset, ragged, widened
 from ckgconv.data.partition import partition
 from ckgconv.engine.batches import training_batches
 from ckgconv.engine.large_graph import Excerpt, LargeGraph, large_graph
 from ckgconv.engine.learner import Learner
 from ckgconv.engine.samples import Sample
-from ckgconv.graphs import LayeredBatch
+from ckgconv.graphs import LayeredBatch, pointer
 from ckgconv.pairs.draw import draw_entries
 from ckgconv.tasks.losses import mask_targets
 

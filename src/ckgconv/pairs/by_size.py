@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ckgconv.graphs import Coordinates, PackedGraphs
+from ckgconv.graphs import Coordinates, PackedGraphs, pointer
 
 # Below this many cells, grouping costs more than it saves.
 FEW_CELLS = 2**24
@@ -93,14 +93,13 @@ def _group(graphs: PackedGraphs, chosen: Tensor) -> Group:
     nodes = inside.nonzero().squeeze(-1)
     number = inside.long().cumsum(0) - 1
     edges = inside[graphs.receiver].nonzero().squeeze(-1)
-    sizes = graphs.sizes[chosen]
     return Group(
         PackedGraphs(
             receiver=number[graphs.receiver[edges]],
             sender=number[graphs.sender[edges]],
             edge_weight=None if graphs.edge_weight is None else graphs.edge_weight[edges],
             node_graph=(chosen.long().cumsum(0) - 1)[graphs.node_graph[nodes]],
-            node_ptr=torch.cat([sizes.new_zeros(1), sizes.cumsum(0)]),
+            node_ptr=pointer(graphs.sizes[chosen]),
         ),
         nodes,
         number,

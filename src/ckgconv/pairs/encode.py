@@ -25,8 +25,10 @@ from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pa
 from ckgconv.pairs.by_size import all_pairs_by_size, at_pairs_by_size, nodes_by_size
 from ckgconv.pairs.memory import check_memory
 from ckgconv.pairs.support import chosen_pairs, global_support, hop_support
-from ckgconv.pe import COORDINATES, PseudoCoordinate, pairs_within, rwse, sparse_rwse
+from ckgconv.pe import COORDINATES, PseudoCoordinate, pairs_within
 from ckgconv.pe.layout import LARGEST_PADDED
+from ckgconv.pe.rwse import return_probabilities
+from ckgconv.pe.sparse import from_keys
 from ckgconv.recipe import ModelRecipe
 
 Support = Literal["global", "sparse_global"] | int
@@ -141,8 +143,7 @@ class Encoding:
             return self.coordinate.node_values(graphs, self.steps, dtype)
         if self.coordinate.diagonal_skips is not None:
             return self.coordinate.diagonal(coordinates)
-        walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse
-        return nodes_by_size(graphs, lambda part: walk(part, self.node_steps, dtype))
+        return nodes_by_size(graphs, lambda part: return_probabilities(part, self.node_steps, dtype))
 
     def pairs(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Pairs:
         if isinstance(self.support, int):
@@ -184,4 +185,4 @@ class Encoding:
         receiver, sender = chosen_pairs(graphs, chosen, self.flow)
         node = torch.arange(graphs.num_nodes, device=receiver.device)
         keys = torch.unique(torch.cat([receiver, node]) * graphs.num_nodes + torch.cat([sender, node]))
-        return keys // graphs.num_nodes, keys % graphs.num_nodes
+        return from_keys(keys, graphs.num_nodes)

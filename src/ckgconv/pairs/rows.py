@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.checks import require
-from ckgconv.graphs import PackedGraphs
+from ckgconv.graphs import PackedGraphs, entries_of
 from ckgconv.pairs.encode import Encoding
 from ckgconv.pe.sparse import SparseMatrix
 from ckgconv.pe.walk import sparse_transition
@@ -36,8 +36,7 @@ class Rows:
 
     def all_entries(self) -> tuple[Tensor, Tensor]:
         """The number of the row, and the entry in the tables, of every pair [P]."""
-        row = torch.arange(self.size.shape[0], device=self.size.device).repeat_interleave(self.size)
-        within = torch.arange(row.shape[0], device=row.device) - (self.size.cumsum(0) - self.size)[row]
+        row, within = entries_of(self.size)
         return row, self.start[row] + within
 
 
@@ -64,7 +63,7 @@ class WalkedRows:
         powers = [SparseMatrix(number, receivers, ones, self.matrix.size)]
         for _ in range(self.steps):
             powers.append(powers[-1] @ self.matrix)
-        keys = [power.row * power.size + power.column for power in powers]
+        keys = [power.keys() for power in powers]
         reached = torch.unique(torch.cat(keys[: self.encoding.reach + 1]))
         table = ones.new_zeros(reached.shape[0], self.channels)
         for channel in range(self.channels):

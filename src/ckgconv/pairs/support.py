@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from ckgconv.checks import check_index, check_shape, require
-from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pairs, ends
+from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, Pairs, ends, pointer
 from ckgconv.pe import pairs_within
-from ckgconv.pe.sparse import find
+from ckgconv.pe.sparse import find, from_keys
 
 
 def global_support(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype | None = None) -> Pairs:
@@ -82,7 +82,7 @@ def chosen_pairs(graphs: PackedGraphs, pair_index: Tensor, flow: Flow = SOURCE_T
         keys.shape[0] == receiver.shape[0],
         "pair_index repeats a pair: a support is a set, remove duplicates.",
     )
-    return keys // graphs.num_nodes, keys % graphs.num_nodes
+    return from_keys(keys, graphs.num_nodes)
 
 
 def row_of(receiver: Tensor, sender: Tensor, pairs: Pairs | Coordinates, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -109,8 +109,7 @@ def _pairs(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype | 
 
 
 def _rowptr(graphs: PackedGraphs, receiver: Tensor) -> Tensor:
-    count = torch.bincount(receiver, minlength=graphs.num_nodes)
-    return torch.cat([count.new_zeros(1), count.cumsum(0)])
+    return pointer(torch.bincount(receiver, minlength=graphs.num_nodes))
 
 
 def _restrict(graphs: PackedGraphs, coordinates: Coordinates, receiver: Tensor, sender: Tensor) -> Coordinates:
@@ -139,4 +138,4 @@ def _with_edges(graphs: PackedGraphs, coordinates: Coordinates) -> Coordinates:
         return coordinates
     keys = torch.cat([coordinates.receiver, receiver]) * graphs.num_nodes
     keys = torch.unique(keys + torch.cat([coordinates.sender, sender]))
-    return _restrict(graphs, coordinates, keys // graphs.num_nodes, keys % graphs.num_nodes)
+    return _restrict(graphs, coordinates, *from_keys(keys, graphs.num_nodes))

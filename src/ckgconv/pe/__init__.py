@@ -9,7 +9,7 @@ from ckgconv.pe.laplacian import LAPLACIAN, SPECTRUM, eigenvectors, laplacian_pr
 from ckgconv.pe.looped_walks import LOOPED_WALKS, looped_walks, sparse_looped_walks
 from ckgconv.pe.rings import RRWP_RINGS, walks_and_rings
 from ckgconv.pe.rrwp import RRWP, diagonal, rrwp, sparse_rrwp
-from ckgconv.pe.rwse import PAIR_RWSE, pair_rwse, rwse, sparse_pair_rwse, sparse_rwse
+from ckgconv.pe.rwse import PAIR_RWSE, pair_rwse, rwse, sparse_rwse
 from ckgconv.pe.search import UNREACHABLE
 from ckgconv.pe.transforms import AddHeat, AddPairRWSE, AddRD, AddRRWP, AddRWSE, AddSparseRRWP, AddSPD
 from ckgconv.pe.two_way import TWO_WAY_RRWP, sparse_two_way_rrwp, two_way_rrwp
@@ -53,7 +53,6 @@ __all__ = [
     "rrwp",
     "rwse",
     "sparse_looped_walks",
-    "sparse_pair_rwse",
     "sparse_rrwp",
     "sparse_rwse",
     "sparse_two_way_rrwp",

@@ -25,9 +25,8 @@ from torch import Tensor
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
-from ckgconv.pe.layout import LARGEST_PADDED
 from ckgconv.pe.rrwp import rrwp
-from ckgconv.pe.rwse import rwse, sparse_rwse
+from ckgconv.pe.rwse import return_probabilities
 from ckgconv.pe.walk import working_dtype
 
 SHORTEST, LONGEST = 3, 8
@@ -66,7 +65,7 @@ def beside_walks(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.
 def beside_returns(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.dtype | None) -> Tensor:
     """[1, M_ii, …, M^K_ii] ‖ what each node shares with itself, from [P, C]; [N, K + 1 + C]."""
     dtype = dtype or working_dtype(graphs)
-    returns = (rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse)(graphs, steps, dtype)
+    returns = return_probabilities(graphs, steps, dtype)
     own = shared.index_select(0, _own_pairs(graphs)).to(dtype)
     return torch.cat([returns.new_ones(graphs.num_nodes, 1), returns, own], dim=-1)
 

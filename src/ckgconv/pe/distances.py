@@ -15,7 +15,7 @@ from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.layout import LARGEST_PADDED, PairReader, adjacency, cells, sparse_adjacency
 from ckgconv.pe.resistance import check_conductances, rd_at
 from ckgconv.pe.search import UNREACHABLE, spd_at
-from ckgconv.pe.sparse import identity, sparse_matrix
+from ckgconv.pe.sparse import from_keys, identity, sparse_matrix
 from ckgconv.pe.walk import working_dtype
 
 
@@ -96,8 +96,7 @@ def _neighbours(graphs: PackedGraphs) -> tuple[Tensor, Tensor]:
     if graphs.edge_weight is not None:
         key = key[graphs.edge_weight > 0]
     stay = torch.arange(graphs.num_nodes, device=key.device) * (graphs.num_nodes + 1)
-    key = torch.unique(torch.cat([key, stay]))
-    return key // graphs.num_nodes, key % graphs.num_nodes
+    return from_keys(torch.unique(torch.cat([key, stay])), graphs.num_nodes)
 
 
 def _padded_within(graphs: PackedGraphs, hops: int) -> tuple[Tensor, Tensor]:

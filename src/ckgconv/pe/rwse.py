@@ -12,8 +12,7 @@ from torch import Tensor
 from ckgconv.checks import require
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
-from ckgconv.pe.distances import pairs_within
-from ckgconv.pe.layout import all_pairs, read_nodes
+from ckgconv.pe.layout import LARGEST_PADDED, all_pairs, read_nodes
 from ckgconv.pe.sparse import SparseMatrix, find, identity
 from ckgconv.pe.walk import powers, sparse_transition, transition, working_dtype
 
@@ -41,18 +40,16 @@ def sparse_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = No
     return torch.stack(columns[:steps], dim=-1) if steps else matrix.values.new_zeros(graphs.num_nodes, 0)
 
 
+def return_probabilities(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
+    """[N, K] by whichever of the two forms is faster at the size of the graphs; they differ by rounding alone."""
+    return (rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse)(graphs, steps, dtype)
+
+
 def pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
     """RWSE(i) ‖ RWSE(j) for every pair, [P, 2K]."""
     receiver, sender = all_pairs(graphs)
     encoding = rwse(graphs, steps, dtype)
     return Coordinates(receiver, sender, torch.cat([encoding[receiver], encoding[sender]], dim=-1), complete=True)
-
-
-def sparse_pair_rwse(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
-    """The same for the pairs that a walk of at most `steps` steps reaches; the others are not zero, only not stored."""
-    receiver, sender = pairs_within(graphs, steps)
-    values = pair_rwse_at(graphs, steps, receiver, sender, dtype)
-    return Coordinates(receiver, sender, values, complete=False, zero_elsewhere=False)
 
 
 def pair_rwse_at(

@@ -14,6 +14,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from ckgconv.graphs import entries_of, pointer
+
 
 @dataclass(frozen=True)
 class SparseMatrix:
@@ -27,16 +29,12 @@ class SparseMatrix:
     @cached_property
     def rowptr(self) -> Tensor:
         """[N + 1] int64, row i owns entries rowptr[i] … rowptr[i + 1] - 1."""
-        count = torch.bincount(self.row, minlength=self.size)
-        return torch.cat([count.new_zeros(1), count.cumsum(0)])
+        return pointer(torch.bincount(self.row, minlength=self.size))
 
     def __matmul__(self, other: "SparseMatrix") -> "SparseMatrix":
-        start, count = other.rowptr[:-1], other.rowptr.diff()
         # Each entry (i, k) meets the whole row k of the other matrix.
-        meets = count[self.column]
-        left = torch.arange(self.row.shape[0], device=self.row.device).repeat_interleave(meets)
-        within = torch.arange(left.shape[0], device=left.device) - (meets.cumsum(0) - meets)[left]
-        right = start[self.column[left]] + within
+        left, within = entries_of(other.rowptr.diff()[self.column])
+        right = other.rowptr[self.column[left]] + within
         return sparse_matrix(self.row[left], other.column[right], self.values[left] * other.values[right], self.size)
 
     def pattern(self) -> "SparseMatrix":
@@ -67,7 +65,12 @@ def sparse_matrix(row: Tensor, column: Tensor, values: Tensor, size: int) -> Spa
     """Entries in any order, repeated ones summed."""
     key, place = torch.unique(row * size + column, return_inverse=True)
     summed = values.new_zeros(key.shape[0]).index_add(0, place, values)
-    return SparseMatrix(key // size, key % size, summed, size)
+    return SparseMatrix(*from_keys(key, size), summed, size)
+
+
+def from_keys(keys: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Rows and columns from numbers as those of `SparseMatrix.keys`."""
+    return keys // size, keys % size
 
 
 def find(wanted: Tensor, ascending: Tensor) -> tuple[Tensor, Tensor]:

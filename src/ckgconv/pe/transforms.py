@@ -17,9 +17,8 @@ from torch_geometric.transforms import BaseTransform
 from ckgconv.graphs import SOURCE_TO_TARGET, Coordinates, Flow, PackedGraphs, index_of, pack
 from ckgconv.pe.distances import rd, spd
 from ckgconv.pe.heat import HEAT, heat
-from ckgconv.pe.layout import LARGEST_PADDED
 from ckgconv.pe.rrwp import Counting, diagonal, rrwp, sparse_rrwp
-from ckgconv.pe.rwse import pair_rwse, rwse, sparse_rwse
+from ckgconv.pe.rwse import pair_rwse, return_probabilities
 
 
 class AddRRWP(BaseTransform):  # type: ignore[misc]
@@ -73,9 +72,7 @@ class AddRWSE(BaseTransform):  # type: ignore[misc]
         self.flow = flow
 
     def forward(self, data: Data) -> Data:
-        graphs = packed(data, self.flow)
-        walk = rwse if graphs.largest <= LARGEST_PADDED else sparse_rwse
-        data.node_encoding = walk(graphs, self.steps)
+        data.node_encoding = return_probabilities(packed(data, self.flow), self.steps)
         return data
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ import torch
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
 from ckgconv.pe.rrwp import rrwp, sparse_rrwp
+from ckgconv.pe.sparse import from_keys
 
 
 def two_way_rrwp(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Coordinates:
@@ -34,7 +35,7 @@ def sparse_two_way_rrwp(graphs: PackedGraphs, steps: int, dtype: torch.dtype | N
         for way, rows in zip(ways, places, strict=True)
     )
     values = torch.cat([against, along[:, 1:]], dim=1)
-    return Coordinates(stored // graphs.num_nodes, stored % graphs.num_nodes, values, complete=False)
+    return Coordinates(*from_keys(stored, graphs.num_nodes), values, complete=False)
 
 
 def reversed_edges(graphs: PackedGraphs) -> PackedGraphs:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.layout import PairReader, adjacency, sparse_adjacency
-from ckgconv.pe.sparse import SparseMatrix, identity
+from ckgconv.pe.sparse import SparseMatrix, from_keys, identity
 
 Matrix = TypeVar("Matrix", Tensor, SparseMatrix)
 
@@ -52,7 +52,7 @@ def sparse_powers(matrix: SparseMatrix, steps: int) -> Coordinates:
     number = torch.cat([torch.full_like(channel.row, index) for index, channel in enumerate(channels)])
     table = start.values.new_zeros(stored.shape[0], steps + 1)
     table = table.index_put((place, number), torch.cat([channel.values for channel in channels]))
-    return Coordinates(stored // matrix.size, stored % matrix.size, table, complete=False)
+    return Coordinates(*from_keys(stored, matrix.size), table, complete=False)
 
 
 def nonzero(degree: Tensor) -> Tensor:

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from torch_geometric.utils import to_undirected
 
 from ckgconv.data import PackedDataset, load
-from ckgconv.data.packed import pointer
 from ckgconv.engine.run import train
+from ckgconv.graphs import pointer
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe
 from ckgconv.studies.baselines import LAYERS, Fitted, Setting, fit_baseline

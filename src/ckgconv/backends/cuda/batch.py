@@ -22,7 +22,7 @@ from ckgconv.backends.cuda.assembly import Capacity, Edges, Members, members
 from ckgconv.backends.cuda.assembly.naive import Ragged, ragged
 from ckgconv.backends.cuda.streams import IN_ORDER, Streams
 from ckgconv.backends.cuda.walk import walk_coordinates
-from ckgconv.graphs import GraphBatch, Pairs, ends
+from ckgconv.graphs import GraphBatch, Pairs, ends, pointer
 from ckgconv.pairs.encode import Encoding
 
 
@@ -86,7 +86,7 @@ def store_pairs(batches: Iterable[GraphBatch]) -> StoredPairs | StoredCoordinate
         parts.append(_stored_part(batch))
     columns = [torch.cat(column) for column in zip(*parts, strict=True)]
     counts, *others = columns
-    stored = StoredPairs(torch.cat([counts.new_zeros(1), counts.cumsum(0)]), *others)
+    stored = StoredPairs(pointer(counts), *others)
     if not whole:
         return stored
     return StoredCoordinates(stored.pair_ptr, stored.coordinates, stored.node_encoding, stored.degree)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ckgconv.graphs import pointer
+
 
 @dataclass(frozen=True)
 class Capacity:
@@ -101,7 +103,7 @@ def members(store: Edges, numbers: Tensor, capacity: Capacity, dtype: torch.dtyp
     receiving = torch.where(edges.real, nodes.start[graph] + i, capacity.nodes - 1)
 
     size = torch.where(nodes.real, sizes[nodes.owner.clamp(max=last)], 0)
-    rowptr = torch.cat([size.new_zeros(1), size.cumsum(0)])
+    rowptr = pointer(size)
     local = torch.arange(capacity.nodes, device=sizes.device) - nodes.start[nodes.owner]
 
     row = torch.arange(capacity.pairs, device=sizes.device)
