@@ -29,7 +29,7 @@ from ckgconv.backends.cuda.block_pass.grit_kernels import (
     forward_projections,
 )
 from ckgconv.backends.cuda.block_pass.grit_kernels import forward_output as forward_grit_output
-from ckgconv.ops.launch import block
+from ckgconv.ops.launch import tile_width
 
 POINTERS = dict.fromkeys((*LONG, "edge_filled", "pointer", "node_ptr"), "*i64")
 NUMBERS = dict.fromkeys((*WHOLE, "v_stride", "v_splits", "state_count", "state_stride", "m_splits", "rows"), "i32")
@@ -77,7 +77,7 @@ def main() -> None:
 def sizes(width: int) -> dict[str, Any]:
     """Constants of all kernels at a width."""
     rows = {"BLOCK_N": 16, "BLOCK_E": 32, "CHUNK": 4, "PARTS": 64, "V_PARTS": 64, "STATE_PARTS": 128}
-    tiles = {"BLOCK_D": block(width), "BLOCK_H": 128 if width <= 64 else 64, "HIDDEN": block(2 * width)}
+    tiles = {"BLOCK_D": tile_width(width), "BLOCK_H": 128 if width <= 64 else 64, "HIDDEN": tile_width(2 * width)}
     factors = {"A": 2 * width, "B": width, "PIECE": 32, "SPAN": 128, "TILE": 64}
     gates = {"M_ROWS": 8, "M_PARTS": 128}
     return {

@@ -24,9 +24,9 @@ def keep_mask(seed, rows, columns, probability):
     import triton
     from kept_kernel import write_kept
 
-    from ckgconv.ops.launch import block, threshold
+    from ckgconv.ops.launch import threshold, tile_width
 
     level, factor = threshold(probability)
     mask = torch.empty(rows, columns, device=DEVICE)
-    write_kept[(triton.cdiv(rows, 16),)](mask, seed, rows, columns, level, factor, 16, block(columns))
+    write_kept[(triton.cdiv(rows, 16),)](mask, seed, rows, columns, level, factor, 16, tile_width(columns))
     return mask.cpu()

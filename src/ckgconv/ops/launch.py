@@ -44,7 +44,7 @@ def power_of_two(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-def block(channels: int) -> int:
+def tile_width(channels: int) -> int:
     """Width of the tile that holds that many channels; matrix units need at least 16."""
     return max(16, power_of_two(channels))
 
@@ -54,19 +54,19 @@ def pitch(channels: int) -> int:
     return -(-channels // 8) * 8
 
 
-def tall(rows: int, width: int) -> dict[str, int]:
+def tall_tile(rows: int, width: int) -> dict[str, int]:
     """Rows of a tile and warps of a program that has an SM to itself: many warps hide the latency of many loads."""
     rows_at_once, warps = (128, 8) if rows <= 2**16 else (256, 16)
     return {"BLOCK_R": rows_at_once if width <= 64 else rows_at_once // 2, "num_warps": warps}
 
 
-def early_launch(x: Tensor) -> dict[str, bool]:
+def early_options(x: Tensor) -> dict[str, bool]:
     """Options of a launch that may start before the previous one has ended: compute capability 9.0 and newer."""
     if x.is_cuda and torch.cuda.get_device_capability(x.device) >= (9, 0):
         return {"EARLY": True, "launch_pdl": True}
     return {"EARLY": False}
 
 
-def launch(width: int) -> dict[str, int]:
+def launch_options(width: int) -> dict[str, int]:
     """Warps of a program, so that a tile of that width fits into registers; without software pipelining of loads."""
     return {"num_warps": 4 if width <= 64 else 8, "num_stages": 1}

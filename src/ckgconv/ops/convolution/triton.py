@@ -24,7 +24,7 @@ from torch import Tensor
 from ckgconv.ops.convolution import naive
 from ckgconv.ops.convolution.naive import SenderLists
 from ckgconv.ops.derivatives import differentiated, of_specification
-from ckgconv.ops.launch import launch, power_of_two
+from ckgconv.ops.launch import launch_options, power_of_two
 from ckgconv.ops.pool.triton import sums
 
 NODES, PAIRS, ROWS = 4, 16, 64  # of a tile: nodes and pairs of each, or rows of ψ
@@ -132,7 +132,7 @@ def _list_sums(
             v, v if w is None else w, psi, pointer.contiguous(), other.contiguous(),
             other if row is None else row.contiguous(), summed, summed if taken is None else taken, nodes, D=width,
             PITCH=psi.stride(0), TWO=w is not None, LISTED=row is not None, NODES=NODES, PAIRS=PAIRS,
-            BLOCK_D=power_of_two(width), **launch(width),
+            BLOCK_D=power_of_two(width), **launch_options(width),
         )  # fmt: skip
     return summed, taken
 
@@ -144,7 +144,7 @@ def _products(x: Tensor, pulled: Tensor, psi: Tensor, lists: Lists) -> Tensor:
     if rows:
         products[(triton.cdiv(rows, ROWS),)](
             x, pulled, lists.sender.contiguous(), lists.receiver.contiguous(), gradient, rows, D=width, ROWS=ROWS,
-            BLOCK_D=power_of_two(width), **launch(width),
+            BLOCK_D=power_of_two(width), **launch_options(width),
         )  # fmt: skip
     return gradient
 

@@ -18,7 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ckgconv.ops.derivatives import differentiated
-from ckgconv.ops.launch import block, power_of_two, product_precision
+from ckgconv.ops.launch import power_of_two, product_precision, tile_width
 from ckgconv.ops.lookup import StreamContext, current_stream
 from ckgconv.ops.reductions import summed
 
@@ -131,7 +131,7 @@ class LookupOnto(torch.autograd.Function):
 def _table_gradient(gradient: Tensor, index: Tensor, target: Tensor | None, shape: torch.Size) -> Tensor:
     """∂T [V, D]."""
     entries, width = shape
-    tile = min(TILE, block(entries))
+    tile = min(TILE, tile_width(entries))
     splits = max(1, min(PARTS, -(-len(index) // ROWS), PARTS_VALUES // (entries * width)))
     parts = gradient.new_empty(splits, entries, width)
     table_gradient[(splits, -(-entries // tile))](

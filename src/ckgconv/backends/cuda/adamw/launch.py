@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ckgconv.backends.cuda.adamw.naive import Moments, Rates
-from ckgconv.ops.launch import early_launch
+from ckgconv.ops.launch import early_options
 from ckgconv.ops.tiles import wait_for_last
 
 BLOCK = 1024
@@ -80,7 +80,7 @@ def clipped_adamw(
     size = parameter.shape[0]
     parts = torch.empty(PARTS, dtype=torch.float32, device=parameter.device)
     first, second, step = moments
-    early = early_launch(parameter)
+    early = early_options(parameter)
     squares[(PARTS,)](gradient, step, parts, size, BLOCK, early["EARLY"])
     update[(-(-size // BLOCK),)](
         parameter, gradient, first, second, step, rate, parts, size, rates.clip_norm, rates.weight_decay,

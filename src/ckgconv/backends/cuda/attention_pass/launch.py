@@ -21,7 +21,7 @@ from ckgconv.backends.cuda.attention_pass.backward_kernel import attend_backward
 from ckgconv.backends.cuda.attention_pass.forward_kernel import attend, finish_norm
 from ckgconv.backends.cuda.pairs_pass.backward import pitched
 from ckgconv.ops.derivatives import first_derivatives_only
-from ckgconv.ops.launch import block, pitch, power_of_two, programs, threshold
+from ckgconv.ops.launch import pitch, power_of_two, programs, threshold, tile_width
 from ckgconv.ops.reductions import write_sums
 
 ROWS, EXACT_ROWS = 32, 16  # of a tile; float32 operands of more rows spill, and as tf32 parts exceed shared memory
@@ -192,8 +192,8 @@ class Forward:
         """Write the norm [2, D] of the next z and its moments [3, D]; running statistics move."""
         weights, settings = self.weights, self.settings
         finish_norm[(1,)](
-            parts, weights.scale, weights.shift, *settings.running, settings.momentum, settings.epsilon,
-            parts.shape[1], moments, norm, D=self.width, BLOCK_D=block(self.width), PARTS=power_of_two(parts.shape[1]),
+            parts, weights.scale, weights.shift, *settings.running, settings.momentum, settings.epsilon, parts.shape[1],
+            moments, norm, D=self.width, BLOCK_D=tile_width(self.width), PARTS=power_of_two(parts.shape[1]),
         )  # fmt: skip
 
 
@@ -301,7 +301,7 @@ class Backward(Forward):
             sum_by_sender[(self.nodes,)](
                 g_both, alpha, pulls[0], lists.sender_ptr, lists.sender_rows, lists.sender_receiver, lists.filled, gk,
                 gv, D=width, HEADS=weights.score.shape[0], PITCH=pitch(width), BLOCK_R=ROWS,
-                BLOCK_D=block(width), num_warps=4,
+                BLOCK_D=tile_width(width), num_warps=4,
             )  # fmt: skip
         summed = torch.empty(parts.shape[1], dtype=torch.float32, device=parts.device)
         write_sums(parts, summed)
@@ -336,7 +336,7 @@ def constants(z: Tensor, width: int, weights: Weights, settings: AttentionSettin
         "PITCH": pitch(width),
         "PRECISION": settings.precision,
         "BLOCK_R": ROWS if z.dtype == torch.float16 else EXACT_ROWS,
-        "BLOCK_D": block(width),
+        "BLOCK_D": tile_width(width),
     }
 
 

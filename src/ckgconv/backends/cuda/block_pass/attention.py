@@ -11,7 +11,7 @@ from torch import Tensor
 from ckgconv.backends.cuda.block_pass.attention_kernels import attend, attend_backward
 from ckgconv.backends.cuda.block_pass.options import dropout_arguments
 from ckgconv.ops.derivatives import first_derivatives_only
-from ckgconv.ops.launch import block, pitch, product_precision
+from ckgconv.ops.launch import pitch, product_precision, tile_width
 
 ROWS = 32  # nodes of a tile: most molecules have fewer
 DRAW = 2  # which mask of a seed: 0 and 1 are those of what follows in the block
@@ -27,7 +27,7 @@ class Graphs(NamedTuple):
 def attention_options(width: int, heads: int, precision: str) -> dict[str, Any]:
     """What both directions are compiled for, without a bias."""
     channels = width // heads
-    sizes = {"D": width, "C": channels, "HEADS": block(heads), "BLOCK_R": ROWS, "BLOCK_C": block(channels)}
+    sizes = {"D": width, "C": channels, "HEADS": tile_width(heads), "BLOCK_R": ROWS, "BLOCK_C": tile_width(channels)}
     return {**sizes, "BIAS_PITCH": 0, "root_scale": channels**-0.5, "PRECISION": precision, "num_stages": 1}
 
 
@@ -53,7 +53,7 @@ class GraphAttention(torch.autograd.Function):
         ctx.options = attention_options(width, heads, product_precision())
         ctx.options |= {**dropout_arguments(dropout, DRAW), "BIAS_PITCH": bias.stride(0), "num_warps": 4}
         # Zero in padding, like the gradients below: products over all rows follow.
-        y, highest = qkv.new_zeros(nodes, width), qkv.new_empty(nodes, block(heads))
+        y, highest = qkv.new_zeros(nodes, width), qkv.new_empty(nodes, tile_width(heads))
         attend[(len(graphs.node_ptr) - 1, heads)](qkv, bias, *graphs, y, highest, seed, **ctx.options)
         ctx.save_for_backward(qkv, bias, *graphs, y, highest, seed)
         ctx.heads = heads

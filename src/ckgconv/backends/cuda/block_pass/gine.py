@@ -23,7 +23,7 @@ from ckgconv.backends.cuda.block_pass.options import CHUNK, Links, Settings, Siz
 from ckgconv.backends.cuda.node_pass.backward_kernels import norm_sums
 from ckgconv.backends.cuda.node_pass.norm import apply_norm
 from ckgconv.backends.cuda.node_pass.options import NODES
-from ckgconv.ops.launch import block as tile_of
+from ckgconv.ops.launch import tile_width
 from ckgconv.ops.reductions import summed
 
 NO_ATTENTION = (None,) * 7
@@ -134,7 +134,7 @@ class Forward(Direction):
             t, *self._norm(number, 0), each.scale, each.shift, *attention, self.settings.momentum, each.weight_in,
             each.bias_in, each.weight_out, each.bias_out, u, self.kept.hidden[number], v, self.parts[1],
             **self.masks(number, self.draws - 2), **sizes.tile, **sizes.ffn, **sizes.norms,
-            TWO=attention[0] is not None, HIDDEN=tile_of(sizes.hidden),
+            TWO=attention[0] is not None, HIDDEN=tile_width(sizes.hidden),
         )  # fmt: skip
 
     def _last_norm(self, v: Tensor) -> Tensor:

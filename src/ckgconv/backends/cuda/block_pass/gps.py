@@ -20,7 +20,7 @@ from ckgconv.backends.cuda.block_pass.function import Directions, Operands, run_
 from ckgconv.backends.cuda.block_pass.gine_kernels import forward_output
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices
 from ckgconv.backends.cuda.block_pass.options import Links, Settings, dropout_arguments
-from ckgconv.ops.launch import block as tile_of
+from ckgconv.ops.launch import tile_width
 
 
 class Block(NamedTuple):
@@ -119,7 +119,7 @@ class Forward(Attending, gine.Forward):
         self.attended = KeptAttention(
             sizes.empty(3, layers, sizes.nodes, sizes.width),
             sizes.empty(layers, sizes.nodes, 3 * sizes.width),
-            sizes.empty(layers, sizes.nodes, tile_of(self.attention.heads)),
+            sizes.empty(layers, sizes.nodes, tile_width(self.attention.heads)),
         )
         out, kept = super().run()
         return out, (*kept, *self.attended)

@@ -31,7 +31,7 @@ from ckgconv.backends.cuda.node_pass.backward_kernels import norm_sums
 from ckgconv.backends.cuda.node_pass.norm import apply_norm
 from ckgconv.backends.cuda.node_pass.options import NODES
 from ckgconv.ops.derivatives import first_derivatives_only
-from ckgconv.ops.launch import block as tile_of
+from ckgconv.ops.launch import tile_width
 from ckgconv.ops.reductions import summed
 
 NO_NORM = (None,) * 7
@@ -217,7 +217,7 @@ class Forward(Direction):
             t, *self._norm(number, 0), each.scale, each.shift, *NO_NORM, self.settings.nodes.momentum,
             each.weight_in, each.bias_in, each.weight_out, each.bias_out, u, self.kept.hidden[number], v,
             self.parts[1], **self.masks, **sizes.tile, **sizes.ffn, **sizes.norms, TWO=False,
-            HIDDEN=tile_of(sizes.hidden),
+            HIDDEN=tile_width(sizes.hidden),
         )  # fmt: skip
 
     def _last_norm(self) -> Tensor:

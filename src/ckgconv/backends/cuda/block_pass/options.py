@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.node_pass.options import NODES, hidden_tile
-from ckgconv.ops.launch import block, power_of_two, threshold
+from ckgconv.ops.launch import power_of_two, threshold, tile_width
 from ckgconv.ops.rows import order_of
 
 CHUNK = 4  # edges of a node at once: atoms have at most four
@@ -53,7 +53,7 @@ class Sizes:
         self.nodes, self.width = x.shape
         self.hidden, self.device = hidden, x.device
         self.splits = -(-self.nodes // NODES)
-        self.tile: dict[str, Any] = {"D": self.width, "BLOCK_N": NODES, "BLOCK_D": block(self.width)}
+        self.tile: dict[str, Any] = {"D": self.width, "BLOCK_N": NODES, "BLOCK_D": tile_width(self.width)}
         self.tile |= {"num_warps": 8, "num_stages": 1, "epsilon": settings.epsilon}
         self.parts = power_of_two(self.splits)
         self.norms = {"splits": self.splits, "PARTS": self.parts}

@@ -19,7 +19,7 @@ from torch import Tensor
 from ckgconv.ops import dispatch
 from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.dispatch import fits
-from ckgconv.ops.launch import block, product_precision
+from ckgconv.ops.launch import product_precision, tile_width
 from ckgconv.ops.tiles import gelu, gelu_and_slope
 
 ROWS = 16  # of a tile
@@ -62,7 +62,7 @@ class Pyramid(torch.autograd.Function):
 
 def _shapes(x: Tensor, fields: Sequence[Tensor]) -> dict[str, Any]:
     widths = {"D": x.shape[1], "H1": fields[0].shape[0], "H2": fields[2].shape[0], "T": fields[4].shape[0]}
-    tiles = {f"BLOCK_{name}": block(width) for name, width in widths.items()}
+    tiles = {f"BLOCK_{name}": tile_width(width) for name, width in widths.items()}
     return {**widths, **tiles, "BLOCK_M": ROWS, "PRECISION": product_precision()}
 
 

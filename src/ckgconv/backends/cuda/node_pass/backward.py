@@ -18,11 +18,11 @@ from ckgconv.backends.cuda.node_pass.gradients import PIECE, Factors, field_grad
 from ckgconv.backends.cuda.node_pass.options import (
     NODES,
     Direction,
-    convolution_launch,
+    convolution_options,
     hidden_tile,
     parts_of,
 )
-from ckgconv.ops.launch import block, pitch, power_of_two
+from ckgconv.ops.launch import pitch, power_of_two, tile_width
 
 CONVOLVED = 8  # nodes of a tile of the convolution, which has no matrix product here; with 16, registers spill
 SUMS = 4  # Σg, Σ g t̂ of the first norm, ∂θ₁, ∂θ₂; another launch sums those of the second norm
@@ -40,7 +40,7 @@ class Backward(Direction):
         self.common: dict[str, Any] = {
             "epsilon": self.settings.epsilon,
             "D": self.width,
-            "BLOCK_D": block(self.width),
+            "BLOCK_D": tile_width(self.width),
         }
         self.by_rows = {"splits": self.splits, "BLOCK_N": NODES, "PITCH": self.factors.narrow.shape[3]}
         self.by_tiles = {"splits": self.splits_out, "BLOCK_N": CONVOLVED}
@@ -108,5 +108,5 @@ class Backward(Direction):
             lists.sender_rows, lists.sender_receiver, self.kept[before, 2] if number else self.x,
             self.moments[before, 1], self.blocks[before].scale_out, self.blocks[before].shift_out,
             self.sums_out[0, before], self.sums_out.stride(0), self.pull, self.filled, N=self.nodes, **self.common,
-            **self.by_tiles, **convolution_launch(self.psi), **self.early, NORM=number > 0,
+            **self.by_tiles, **convolution_options(self.psi), **self.early, NORM=number > 0,
         )  # fmt: skip

@@ -16,12 +16,12 @@ from ckgconv.backends.cuda.node_pass.norm import apply_norm
 from ckgconv.backends.cuda.node_pass.options import (
     NODES,
     Direction,
-    convolution_launch,
-    ffn_launch,
+    convolution_options,
+    ffn_options,
     hidden_tile,
     parts_of,
 )
-from ckgconv.ops.launch import block, launch, power_of_two, programs
+from ckgconv.ops.launch import launch_options, power_of_two, programs, tile_width
 
 MANY = 64  # mean number of senders above which a separate launch sums over them
 FEW = 4  # nodes of a tile of that launch
@@ -38,7 +38,7 @@ class Forward(Direction):
         self.moments, self.splits = moments, parts_of(self.nodes)
         # Parts of the moments of t and of v.
         self.parts = torch.empty(2, 3, self.splits, self.width, dtype=torch.float32, device=self.x.device)
-        self.sizes = {"D": self.width, "splits": self.splits, "BLOCK_N": NODES, "BLOCK_D": block(self.width)}
+        self.sizes = {"D": self.width, "splits": self.splits, "BLOCK_N": NODES, "BLOCK_D": tile_width(self.width)}
         self.norms = {"epsilon": self.settings.epsilon, "PARTS": power_of_two(self.splits)}
         self.state = {"TRACK": moments is not None, "PRECISION": self.settings.precision}
         convolve = self._separately if self.psi.shape[1] > MANY * self.nodes else self._at_once
@@ -73,7 +73,7 @@ class Forward(Direction):
             *self._before(number, source), self.psi[number], lists.rowptr, lists.sender, lists.support_size,
             *self._scaled(number), y, t, self.parts[0], self.filled, self.dropout.seed,
             **self.dropout.arguments(2 * number), **self.sizes, **self.norms, **self.state,
-            **convolution_launch(self.psi), **self.early, NORM=number > 0, GIVEN=self.moments is None,
+            **convolution_options(self.psi), **self.early, NORM=number > 0, GIVEN=self.moments is None,
         )  # fmt: skip
 
     def _separately(self, number: int, source: Tensor, y: Tensor, t: Tensor) -> None:
@@ -82,7 +82,7 @@ class Forward(Direction):
         tile = {"BLOCK_N": FEW, "TILE": NODES, "CHUNK": 16, "PITCH": self.psi.stride(1)}
         aggregate[(min(-(-self.nodes // FEW), programs(self.x, 8)),)](
             *self._before(number, source), self.psi[number], lists.rowptr, lists.sender, lists.support_size, normal,
-            y, self.filled, **self.norms, **{**self.sizes, **tile, **launch(self.width), "maxnreg": 128},
+            y, self.filled, **self.norms, **{**self.sizes, **tile, **launch_options(self.width), "maxnreg": 128},
             NORM=number > 0, GIVEN=self.moments is None,
         )  # fmt: skip
         project[(self.splits,)](
@@ -95,7 +95,7 @@ class Forward(Direction):
         forward_ffn[(self.splits,)](
             t, self.parts[0], *self._norm(2 * number), each.scale, each.shift, each.weight_in, each.bias_in,
             each.weight_out, each.bias_out, v, self.parts[1], self.filled, self.dropout.seed,
-            **self.dropout.arguments(2 * number + 1), **self.sizes, **self.norms, **self.state, **ffn_launch(),
+            **self.dropout.arguments(2 * number + 1), **self.sizes, **self.norms, **self.state, **ffn_options(),
             **self.early, GIVEN=self.moments is None, H=self.hidden, BLOCK_H=hidden_tile(self.width, self.hidden),
         )  # fmt: skip
 

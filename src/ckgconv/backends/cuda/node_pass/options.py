@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ckgconv.backends.cuda.streams import Streams
-from ckgconv.ops.launch import block, early_launch, launch, threshold
+from ckgconv.ops.launch import early_options, launch_options, threshold, tile_width
 
 NODES = 16  # rows of a tile: the fewest that matrix units accept
 PROGRAMS = 256  # more parts would cost more to sum than they save
@@ -90,27 +90,27 @@ class Direction:
         self.x, self.psi, self.lists, self.blocks = x, psi, lists, blocks
         self.settings, self.filled, self.dropout = settings, filled, dropout
         (self.nodes, self.width), self.hidden = x.shape, blocks[0].weight_in.shape[0]
-        self.plain, self.early = plain_launch(self.width, settings), early_launch(x)
+        self.plain, self.early = plain_options(self.width, settings), early_options(x)
 
 
-def convolution_launch(psi: Tensor) -> dict[str, int]:
+def convolution_options(psi: Tensor) -> dict[str, int]:
     """Senders per chunk, and eight warps: with four, values would not fit into registers."""
     return {"num_warps": 8, "num_stages": 1, "CHUNK": 8, "PITCH": psi.stride(1)}
 
 
-def ffn_launch() -> dict[str, int]:
+def ffn_options() -> dict[str, int]:
     """Of the FFN forward, whose programs wait for two matrices: eight warps hide that. Backward, four are faster."""
     return {"num_warps": 8, "num_stages": 1}
 
 
-def plain_launch(width: int, settings: Settings) -> dict[str, int]:
+def plain_options(width: int, settings: Settings) -> dict[str, int]:
     """Of the other launches; matrices split into tf32 parts need twice the registers."""
-    return {**launch(width), **({"num_warps": 8} if settings.precision == "tf32x3" else {})}
+    return {**launch_options(width), **({"num_warps": 8} if settings.precision == "tf32x3" else {})}
 
 
 def hidden_tile(width: int, hidden: int) -> int:
     """Hidden channels of a tile: all of them where both matrices fit into shared memory."""
-    return min(block(hidden), 128 if width <= 64 else 64)
+    return min(tile_width(hidden), 128 if width <= 64 else 64)
 
 
 def parts_of(nodes: int, tile: int = NODES) -> int:

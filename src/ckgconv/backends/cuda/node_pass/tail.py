@@ -24,14 +24,13 @@ from ckgconv.backends.cuda.node_pass.options import (
     Block,
     Dropout,
     Settings,
-    ffn_launch,
+    ffn_options,
     hidden_tile,
     parts_of,
-    plain_launch,
+    plain_options,
 )
 from ckgconv.ops.derivatives import first_derivatives_only
-from ckgconv.ops.launch import block as tile_of
-from ckgconv.ops.launch import pitch, power_of_two
+from ckgconv.ops.launch import pitch, power_of_two, tile_width
 
 
 class Nodes(NamedTuple):
@@ -80,10 +79,10 @@ def forward_tail(
     parts = torch.empty(2, 3, splits, width, dtype=torch.float32, device=x.device)
     moments, kept, out = torch.empty_like(parts[:, :, 0]), x.new_empty(2, count, width), torch.empty_like(x)
     t, v = kept
-    sizes = {"D": width, "splits": splits, "BLOCK_N": NODES, "BLOCK_D": tile_of(width)}
+    sizes = {"D": width, "splits": splits, "BLOCK_N": NODES, "BLOCK_D": tile_width(width)}
     norms = {"epsilon": settings.epsilon, "PARTS": power_of_two(splits), "GIVEN": False}
     state = {"TRACK": True, "PRECISION": settings.precision, "filled": nodes.filled, "seed": dropout.seed}
-    plain = plain_launch(width, settings)
+    plain = plain_options(width, settings)
     project[(splits,)](
         x, y, nodes.degree, each.theta1, each.theta2, each.weight, each.bias, t, parts[0], **state,
         **dropout.arguments(0), **sizes, **plain,
@@ -91,7 +90,7 @@ def forward_tail(
     forward_ffn[(splits,)](
         t, parts[0], moments[0], *settings.running[0], settings.momentum, each.scale, each.shift, each.weight_in,
         each.bias_in, each.weight_out, each.bias_out, v, parts[1], **state, **dropout.arguments(1), **sizes, **norms,
-        **ffn_launch(), H=hidden, BLOCK_H=hidden_tile(width, hidden), EARLY=False,
+        **ffn_options(), H=hidden, BLOCK_H=hidden_tile(width, hidden), EARLY=False,
     )  # fmt: skip
     apply_norm[(-(-count // NODES),)](
         v, parts[1], moments[1], *settings.running[1], settings.momentum, each.scale_out, each.shift_out, out, None,
@@ -123,12 +122,12 @@ class Backward:
         )
         # Zero in padding: sums over all N rows may follow.
         residual, gradient_y = torch.zeros(2, self.count, width, dtype=torch.float32, device=device)
-        common: dict[str, Any] = {"epsilon": self.settings.epsilon, "D": width, "BLOCK_D": tile_of(width)}
+        common: dict[str, Any] = {"epsilon": self.settings.epsilon, "D": width, "BLOCK_D": tile_width(width)}
         common |= {
             "splits": self.splits,
             "BLOCK_N": NODES,
             "filled": self.nodes.filled,
-            **plain_launch(width, self.settings),
+            **plain_options(width, self.settings),
         }
         norm_sums[(self.splits,)](
             gradient, self.kept[1], self.moments[1], sums_out, part_stride=sums_out.stride(0), **common

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from ckgconv.backends.cuda.pairs_pass.backward_stage import backward_stage
 from ckgconv.backends.cuda.pairs_pass.options import Direction, backward_launch
 from ckgconv.backends.cuda.pairs_pass.row_kernels import input_gradient
-from ckgconv.ops.launch import block, pitch, power_of_two
+from ckgconv.ops.launch import pitch, power_of_two, tile_width
 from ckgconv.ops.reductions import summed, write_sums
 
 INPUT_ROWS = 64  # of a tile of the input's gradient
@@ -96,7 +96,7 @@ class Backward(Direction):
             self.pull, summed(self.views[2]), self.x, self.moments[0], self.stages[0].scale, gradient,
             self.pull.stride(0), *self.rows, self.settings.epsilon, rows, self.layers, K=self.channels,
             PITCH=self.x.shape[1], WEIGHTED=self.rows.weight is not None, BLOCK_R=INPUT_ROWS,
-            BLOCK_K=block(self.channels),
+            BLOCK_K=tile_width(self.channels),
         )  # fmt: skip
         return gradient
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from ckgconv.backends.cuda.pairs_pass.forward_stage import forward_stage
 from ckgconv.backends.cuda.pairs_pass.options import Direction, forward_launch
 from ckgconv.backends.cuda.pairs_pass.row_kernels import row_moments
-from ckgconv.ops.launch import block, pitch, power_of_two, tall
+from ckgconv.ops.launch import pitch, power_of_two, tall_tile, tile_width
 
 
 class Forward(Direction):
@@ -42,8 +42,8 @@ class Forward(Direction):
         if self.moments is not None:
             row_moments[(self.splits,)](
                 self.x, parts, self.rows.weight, self.rows.filled, self.splits, K=self.channels,
-                PITCH=self.x.shape[1], WEIGHTED=self.rows.weight is not None, BLOCK_K=block(self.channels),
-                **tall(self.x.shape[0], self.channels),
+                PITCH=self.x.shape[1], WEIGHTED=self.rows.weight is not None, BLOCK_K=tile_width(self.channels),
+                **tall_tile(self.x.shape[0], self.channels),
             )  # fmt: skip
         return parts
 

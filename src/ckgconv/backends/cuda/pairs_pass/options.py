@@ -12,7 +12,7 @@ from torch import Tensor
 from ckgconv.backends.cuda.streams import Streams
 from ckgconv.backends.stages import Stage, StageStatistics
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.launch import block, launch, pitch, product_precision, programs, storage, threshold
+from ckgconv.ops.launch import launch_options, pitch, product_precision, programs, storage, threshold, tile_width
 
 
 class Launch(NamedTuple):
@@ -30,17 +30,17 @@ class Launch(NamedTuple):
 def forward_launch(width: int, dtype: torch.dtype) -> Launch:
     """Of a forward stage."""
     if dtype != torch.bfloat16:
-        return Launch(2, 32, launch(width))
-    return Launch(4 if width <= 64 else 2, 32, {**launch(width), "num_stages": 2, "maxnreg": 128})
+        return Launch(2, 32, launch_options(width))
+    return Launch(4 if width <= 64 else 2, 32, {**launch_options(width), "num_stages": 2, "maxnreg": 128})
 
 
 def backward_launch(width: int, dtype: torch.dtype) -> Launch:
     """Of a backward stage, which holds ∂W in registers as well."""
     if dtype != torch.bfloat16:
-        return Launch(2 if width <= 64 else 1, 32, launch(width))
+        return Launch(2 if width <= 64 else 1, 32, launch_options(width))
     if width > 64:
         return Launch(1, 32, {"num_warps": 16, "num_stages": 2, "maxnreg": 128})
-    return Launch(3, 32, {**launch(width), "num_stages": 2, "maxnreg": 168})
+    return Launch(3, 32, {**launch_options(width), "num_stages": 2, "maxnreg": 168})
 
 
 class Dropout(NamedTuple):
@@ -106,8 +106,8 @@ class Direction:
             "ACT": number < self.last,
             "PRECISION": self.settings.precision,
             "BLOCK_R": self.launch.tile,
-            "BLOCK_K": block(narrow),
-            "BLOCK_D": block(wide),
+            "BLOCK_K": tile_width(narrow),
+            "BLOCK_D": tile_width(wide),
             **self.launch.options,
         }
 

@@ -24,7 +24,7 @@ from ckgconv.backends.cuda.streams import Streams
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.dispatch import shared_memory
-from ckgconv.ops.launch import block, launch, power_of_two, product_precision, programs, tall
+from ckgconv.ops.launch import launch_options, power_of_two, product_precision, programs, tall_tile, tile_width
 from ckgconv.ops.reductions import summed, write_sums
 
 # Parts: more would cost more to sum than they save. Each program of the next launch reads all of them, which costs
@@ -72,7 +72,7 @@ def encoding_parts(x: Tensor, width: int, rows: Rows) -> Tensor:
     parts = x.new_empty(3, splits, channels)
     row_moments[(splits,)](
         x, parts, *rows, splits, K=channels, PITCH=channels, WEIGHTED=rows.weight is not None,
-        BLOCK_K=block(channels), **tall(x.shape[0], channels),
+        BLOCK_K=tile_width(channels), **tall_tile(x.shape[0], channels),
     )  # fmt: skip
     return parts
 
@@ -177,7 +177,7 @@ def _normalised(
     apply_norm[(min(-(-count // NORM_ROWS), programs(features, 4)),)](
         features, parts, moments, *settings.running[1], settings.momentum, parameters.scale_out,
         parameters.shift_out, e, e_part, rows.filled, settings.epsilon, count, D=width, splits=splits, GIVEN=False,
-        WEIGHTED=rows.weight is not None, TILE=_tile(features, width)[0], BLOCK_N=NORM_ROWS, BLOCK_D=block(width),
+        WEIGHTED=rows.weight is not None, TILE=_tile(features, width)[0], BLOCK_N=NORM_ROWS, BLOCK_D=tile_width(width),
         PARTS=power_of_two(splits),
     )  # fmt: skip
     return e, moments, e_part
@@ -215,7 +215,7 @@ class StemBackward:
         sums = self.x.new_empty(self.splits, 2 * self.width)
         norm_sums[(self.splits,)](
             gradient, self.features, self.moments_out, sums, sums.stride(0), self.rows.filled, settings.epsilon,
-            D=self.width, splits=self.splits, BLOCK_N=self.tile, BLOCK_D=block(self.width),
+            D=self.width, splits=self.splits, BLOCK_N=self.tile, BLOCK_D=tile_width(self.width),
             num_warps=self.options["num_warps"],
         )  # fmt: skip
         return sums
@@ -252,17 +252,17 @@ def _constants(channels: int, width: int, tile: int, rows: Rows, settings: Setti
         "SPARES": False,
         "PRECISION": settings.precision,
         "BLOCK_R": tile,
-        "BLOCK_K": block(channels),
-        "BLOCK_D": block(width),
+        "BLOCK_K": tile_width(channels),
+        "BLOCK_D": tile_width(width),
     }
 
 
 def _tile(x: Tensor, width: int) -> tuple[int, dict[str, int]]:
     """Rows of a tile, and the options of a launch: programs are few, so many rows need many warps in each."""
     if x.shape[0] <= MANY:
-        return 64, launch(width)
+        return 64, launch_options(width)
     tall_fits = width <= 64 and shared_memory(x) >= TALL_BYTES
-    return 128 if tall_fits else 64, {**launch(width), "num_warps": 16}
+    return 128 if tall_fits else 64, {**launch_options(width), "num_warps": 16}
 
 
 def _splits(x: Tensor, tile: int) -> int:

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ckgconv.ops.dispatch import shared_memory
-from ckgconv.ops.launch import block
+from ckgconv.ops.launch import tile_width
 
 ROWS = 16
 TILE = 64
@@ -90,7 +90,7 @@ def walk_coordinates(matrix: Tensor, sizes: Tensor, starts: Tensor, steps: int, 
     grid = (graphs, -(-largest // ROWS))
     matrix = matrix.float().contiguous()
     if largest <= TILE or (largest <= WHOLE and shared_memory(matrix) >= WHOLE_BYTES):
-        tile = block(largest)
+        tile = tile_width(largest)
         # FP32 products in a small tile; larger ones need the matrix units.
         options = {"PRECISION": "ieee" if tile <= TILE else "tf32x3", "num_warps": 4 if tile <= TILE else 8}
         whole_walk_powers[grid](matrix, sizes, starts, out, largest, steps, ROWS=ROWS, TILE=tile, **options)
