@@ -171,8 +171,8 @@ class LayeredBatch:
     receivers: tuple[Tensor, ...]  # [R] int64 each, which nodes of that batch are receivers; the others only send
 
 
-class Handed:
-    """A batch that Lightning Fabric hands on as it is: it copies dataclasses field by field, and these are frozen."""
+class OpaqueBatch:
+    """A batch that Lightning Fabric passes on as it is: it copies other dataclasses field by field."""
 
     def __init__(self, batch: GraphBatch | LayeredBatch) -> None:
         self.batch = batch

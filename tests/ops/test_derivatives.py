@@ -12,11 +12,11 @@ from ckgconv.ops.batch_norm import analytic
 from ckgconv.ops.convolution import Graphs, Orders, SenderLists, segments
 from ckgconv.ops.derivatives import (
     assign,
-    differentiated,
     first_derivatives_only,
-    of_specification,
     readable,
-    transformed,
+    specification_gradients,
+    under_transform,
+    will_be_differentiated,
 )
 from ckgconv.ops.dropout import packed
 
@@ -84,7 +84,7 @@ def test_an_input_that_depends_on_another_gets_its_own_gradient_only():
     wanted = torch.autograd.grad(convolved(x, psi).sum(), [x, psi])
     for mine, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(mine, theirs)
-    own = of_specification(lambda one, other: one * other, (x, psi), (True, False), torch.ones_like(x))
+    own = specification_gradients(lambda one, other: one * other, (x, psi), (True, False), torch.ones_like(x))
     torch.testing.assert_close(own[0], psi)
     assert own[1] is None
 
@@ -93,7 +93,7 @@ def test_transforms_and_forward_mode_are_seen():
     seen = []
 
     def spy(x):
-        seen.append(transformed())
+        seen.append(under_transform())
         return x.sum()
 
     x = torch.randn(3)
@@ -180,7 +180,7 @@ def test_a_pass_without_specification_refuses_second_derivatives():
         @staticmethod
         @first_derivatives_only("the pass of this test")
         def backward(ctx, gradient):
-            assert not differentiated(gradient)
+            assert not will_be_differentiated(gradient)
             return 2 * ctx.saved_tensors[0] * gradient
 
     x = torch.tensor([3.0], requires_grad=True)

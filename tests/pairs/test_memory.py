@@ -103,9 +103,9 @@ def test_a_process_may_have_less_memory_than_its_machine(monkeypatch):
 
 @pytest.mark.parametrize("error", [MemoryError(), torch.OutOfMemoryError(), RuntimeError("CPU: can't allocate memory")])
 def test_an_allocation_that_fails_is_a_sentence(error):
-    with pytest.raises(InputError, match="not enough memory for a step"), memory.telling_of_memory():
+    with pytest.raises(InputError, match="not enough memory for a step"), memory.explaining_lack_of_memory():
         raise error
-    with pytest.raises(RuntimeError, match="other"), memory.telling_of_memory():
+    with pytest.raises(RuntimeError, match="other"), memory.explaining_lack_of_memory():
         raise RuntimeError("other")
 
 
@@ -118,9 +118,9 @@ def test_free_memory_of_a_gpu():
 def test_a_process_returns_freed_pages_before_anything_is_refused(monkeypatch):
     reported = iter([5, 50])
     monkeypatch.setattr(memory, "free_bytes", lambda device: next(reported))
-    assert memory.freed_bytes(torch.device("cpu"), 40) == 50
+    assert memory.free_bytes_after_trim(torch.device("cpu"), 40) == 50
     monkeypatch.setattr(memory, "free_bytes", lambda device: 7)
-    assert memory.freed_bytes(torch.device("cpu"), 7) == 7
+    assert memory.free_bytes_after_trim(torch.device("cpu"), 7) == 7
 
 
 def test_pairs_are_counted_where_they_may_matter():

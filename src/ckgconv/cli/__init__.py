@@ -22,7 +22,7 @@ from ckgconv.cli.search import search_command
 from ckgconv.cli.serve import serve_command
 from ckgconv.cli.study import study_command
 from ckgconv.cli.train import train_command
-from ckgconv.pairs.memory import telling_of_memory
+from ckgconv.pairs.memory import explaining_lack_of_memory
 
 app = typer.Typer(
     add_completion=False,
@@ -56,7 +56,7 @@ SHORT = re.compile(r"-[A-Za-z]")
 def main() -> None:
     """Entry point of `ckgconv`."""
     try:
-        with processes.ending_together(), telling_of_memory("this command"):
+        with processes.ending_together(), explaining_lack_of_memory("this command"):
             app(args=repeat_options(sys.argv[1:]))
     except InputError as error:
         processes.tell(error)

@@ -22,7 +22,7 @@ from ckgconv.engine.sampling import node_targets, own_graph, sampled, sampled_st
 from ckgconv.engine.step import evaluation_step, training_step
 from ckgconv.graphs import GraphBatch
 from ckgconv.ops.all_reduce import all_reduce
-from ckgconv.pairs.memory import telling_of_memory
+from ckgconv.pairs.memory import explaining_lack_of_memory
 from ckgconv.tasks.losses import mask_targets
 from ckgconv.tasks.metrics import Score
 
@@ -31,7 +31,7 @@ from ckgconv.tasks.metrics import Score
 EVALUATED_PAIRS = 2**16
 
 
-@telling_of_memory()
+@explaining_lack_of_memory()
 def train_epoch(learner: Learner, epoch: int, tick: Callable[[int, float], bool | None]) -> dict[str, Any]:
     """Train on every training graph once; `tick` is called with the number of graphs and the loss of each step.
 
@@ -88,7 +88,7 @@ def _step_on(learner: Learner, sample: Sample) -> float:
     return float(all_reduce(shares[0]))
 
 
-@telling_of_memory()
+@explaining_lack_of_memory()
 @torch.no_grad()
 def evaluate(learner: Learner, split: str) -> float:
     """The recipe's metric on a split, in the units of the data."""
@@ -98,7 +98,7 @@ def evaluate(learner: Learner, split: str) -> float:
     return score.compute()
 
 
-@telling_of_memory()
+@explaining_lack_of_memory()
 @torch.no_grad()
 def loss_on(learner: Learner, split: str) -> float:
     """The loss of all rows of a split at once, without dropout, in the units that the network is trained in."""
@@ -149,7 +149,7 @@ def sampled_predictions(learner: Learner, split: str) -> tuple[Tensor, Tensor]:
     return predicted, mask_targets(target, counts, learner.recipe.loss)
 
 
-@telling_of_memory()
+@explaining_lack_of_memory()
 def predict_batch(learner: Learner, batch: Data | GraphBatch) -> Tensor:
     """Predictions [M, T] in the units of the data."""
     learner.model.eval()

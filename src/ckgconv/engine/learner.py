@@ -18,7 +18,7 @@ from ckgconv.engine.norm_statistics import BatchStatistics
 from ckgconv.engine.optimizers import can_be_captured
 from ckgconv.engine.schedule import Schedule
 from ckgconv.engine.weight_average import WeightAverage
-from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, pack
+from ckgconv.graphs import GraphBatch, LayeredBatch, OpaqueBatch, pack
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.ops import dispatch
 from ckgconv.ops.all_reduce import all_reduce
@@ -89,12 +89,13 @@ class Learner:
         training = training and self.recipe.sampling.kind == "none" and self.recipe.draws == 1
         if not (machine and self.model.static and training):
             return False
-        return self.largest_graph <= MOST_NODES and self.keeps_edges and (self.walks_in_steps or self._pairs_fit())
+        graphs_fit = self.largest_graph <= MOST_NODES and self.keeps_edges
+        return graphs_fit and (self.computes_walks_in_steps or self._pairs_fit())
 
     @property
-    def walks_in_steps(self) -> bool:
+    def computes_walks_in_steps(self) -> bool:
         """Whether a captured step computes the walks of its batch; those of weighted edges are computed once."""
-        return self.model.encoding.walks_whole_graphs and self.data.edge_weight is None
+        return self.model.encoding.has_fixed_shapes and self.data.edge_weight is None
 
     @cached_property
     def keeps_edges(self) -> bool:
@@ -125,7 +126,7 @@ class Learner:
     @cached_property
     def stored_pairs(self) -> int:
         """Pairs of all graphs that the support stores."""
-        if not self.model.encoding.stores_some:
+        if not self.model.encoding.stores_near_pairs:
             return self.all_pairs
         return sum(self._within_reach(chunk) for chunk in self.chunks())
 
@@ -156,7 +157,7 @@ class Learner:
         """Predictions in training; through Fabric only with several processes, since Fabric rounds the outputs."""
         several = self.fabric.world_size > 1
         with self.fabric.autocast():
-            prediction: Tensor = self.wrapped(Handed(batch)) if several else self._run(batch, streams)
+            prediction: Tensor = self.wrapped(OpaqueBatch(batch)) if several else self._run(batch, streams)
         return prediction
 
     def objective(

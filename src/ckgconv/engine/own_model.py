@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from ckgconv.checks import require, shown
-from ckgconv.graphs import Handed
+from ckgconv.graphs import OpaqueBatch
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.pairs import encoding_of
 from ckgconv.recipe import ModelRecipe, TrainingRecipe
@@ -51,7 +51,7 @@ class OwnModel(GraphModel):
 
     def forward(self, data: Any) -> Tensor:
         # A copy of the object, not of its tensors: a module may assign to attributes of what it reads.
-        return self.module(copy(data.batch if isinstance(data, Handed) else data))
+        return self.module(copy(data.batch if isinstance(data, OpaqueBatch) else data))
 
     def embed(self, batch: Any) -> Tensor:
         """What the module's own `embed` returns; no features where it has none."""

@@ -45,7 +45,7 @@ from ckgconv.engine.weight_average import WeightAverage
 from ckgconv.engine.window import fits
 from ckgconv.files import write_text
 from ckgconv.nn.graph_model import GraphModel
-from ckgconv.pairs.memory import telling_of_memory
+from ckgconv.pairs.memory import explaining_lack_of_memory
 from ckgconv.recipe import Recipe
 from ckgconv.recipe.limits import LARGEST_SEED
 from ckgconv.recipes import recipe as recipe_of
@@ -232,7 +232,7 @@ def _check_settings(recipe: Recipe, seed: int) -> None:
     check_seed(seed)
 
 
-@telling_of_memory()
+@explaining_lack_of_memory()
 def _try_one_graph(learner: Learner) -> None:
     """Refuse what the model cannot read before anything is written: attributes, coordinates, support."""
     if isinstance(learner.model, OwnModel):

@@ -115,7 +115,7 @@ def _features_of(data: PackedDataset, numbers: Tensor) -> Tensor:
 def source_of(learner: Learner) -> Source:
     """The source of a learner's batches; pairs that cannot be computed in fixed shapes are stored here, once."""
     nodes, edges = learner.data.node_ptr.diff().cpu(), learner.data.edge_ptr.diff().cpu()
-    if learner.walks_in_steps:
+    if learner.computes_walks_in_steps:
         return Source(learner, None, Sizes(nodes, edges, nodes**2))
     stored = store_pairs(_eager_batches(learner))
     return Source(learner, stored, Sizes(nodes, edges, stored.pair_ptr.diff().cpu()))

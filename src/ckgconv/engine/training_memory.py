@@ -20,7 +20,7 @@ def least_rows(learner: Learner) -> int:
     """Rows of pairs that some training step has at least: those of the largest graph, and of a batch on average."""
     data, fabric = learner.data, learner.fabric
     nodes = data.node_ptr.diff()[data.train.to(data.node_ptr.device)]
-    if learner.model.encoding.stores_some:
+    if learner.model.encoding.stores_near_pairs:
         batch = prepared_once(learner, data.train[int(nodes.argmax())].view(1)).batch
         assert isinstance(batch, GraphBatch)
         return batch.pairs.coordinates.shape[0]

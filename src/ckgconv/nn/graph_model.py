@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from ckgconv.checks import check_finite, check_floating, check_instance, check_shape, require
-from ckgconv.graphs import GraphBatch, Handed, LayeredBatch
+from ckgconv.graphs import GraphBatch, LayeredBatch, OpaqueBatch
 from ckgconv.nn.encoders import AttributeEncoder, attribute_encoder
 from ckgconv.nn.graph_features import GraphFeatures
 from ckgconv.nn.head import Pool
@@ -127,8 +127,8 @@ class GraphModel(ChecksStepMemory, nn.Module):
         with without_autocast(embedding):
             return self.head(embedding.to(self.dtype))
 
-    def forward(self, data: Data | GraphBatch | LayeredBatch | Handed) -> Tensor:
-        data = data.batch if isinstance(data, Handed) else data
+    def forward(self, data: Data | GraphBatch | LayeredBatch | OpaqueBatch) -> Tensor:
+        data = data.batch if isinstance(data, OpaqueBatch) else data
         if isinstance(data, LayeredBatch):
             return self.read_out(self.layered_states(data))
         batch = data if isinstance(data, GraphBatch) else self.prepare_step(data)

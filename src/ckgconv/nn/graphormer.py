@@ -23,7 +23,7 @@ from ckgconv.checks import check_probability
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.encoders import attribute_encoder
 from ckgconv.nn.graph_model import GraphModel
-from ckgconv.nn.grit import PairPositions
+from ckgconv.nn.grit import CoordinateProjection
 from ckgconv.nn.head import make_head
 from ckgconv.nn.initialise import small_normal
 from ckgconv.nn.node_attention import NodeAttention, check_stored
@@ -53,7 +53,7 @@ class Graphormer(GraphModel):
         check_stored(recipe.support)
         self.edge_encoder = attribute_encoder(recipe.edge, recipe.heads)
         self.degree = nn.Embedding(HIGHEST_DEGREE + 1, recipe.width)
-        self.distance = PairPositions(self.encoding, recipe.heads)
+        self.distance = CoordinateProjection(self.encoding, recipe.heads)
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             GraphormerBlock(recipe) for _ in range(recipe.blocks)
         )

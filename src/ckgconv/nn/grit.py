@@ -62,7 +62,7 @@ class GRIT(GraphModel):
             "choose support 'global' or a number of hops.",
         )
         self.node_position = Linear(self._node_channels, recipe.width, bias=False)
-        self.pair_position = PairPositions(self.encoding, recipe.width, recipe.coordinate_features)
+        self.pair_position = CoordinateProjection(self.encoding, recipe.width, recipe.coordinate_features)
         self.blocks = nn.ModuleList(  # type: ignore[assignment]
             GRITBlock(recipe, layer) for layer in range(recipe.blocks)
         )
@@ -97,7 +97,7 @@ class GRIT(GraphModel):
         return F.pad(node_encoding, (1, 0), value=1.0) if self.encoding.coordinate.walk_powers else node_encoding
 
 
-class PairPositions(nn.Module):
+class CoordinateProjection(nn.Module):
     """Pseudo-coordinates → [P, D], without norm or bias; distances by the learned encoders of `coordinates`."""
 
     def __init__(self, encoding: Encoding, width: int, frequencies: int = 0) -> None:

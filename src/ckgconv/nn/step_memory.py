@@ -82,5 +82,5 @@ class ChecksStepMemory:
     def check_all_pairs(self, data: Data) -> None:
         """The same, before any pair is formed, where the support is every pair of `data`."""
         x = getattr(data, "x", None)
-        if isinstance(x, Tensor) and self.encoding.stores_all(data):
+        if isinstance(x, Tensor) and self.encoding.stores_all_pairs(data):
             self.check_step(count_all_pairs(x, getattr(data, "batch", None)), x.device)

@@ -23,21 +23,21 @@ from ckgconv.checks import InputError, require
 Gradients = TypeVar("Gradients")
 
 
-def transformed() -> bool:
+def under_transform() -> bool:
     """Whether a transform of `torch.func`, or forward mode, follows the operations: both need plain torch."""
     if torch.compiler.is_compiling():
         return False
     return _functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
-def differentiated(gradient: Tensor) -> bool:
+def will_be_differentiated(gradient: Tensor) -> bool:
     """Within a backward pass: whether its result will itself be differentiated, or many gradients come at once."""
     if torch.compiler.is_compiling():  # a compiled backward pass cannot be differentiated, which torch says itself
         return False
-    return torch.is_grad_enabled() or transformed() or _functorch.is_legacy_batchedtensor(gradient)
+    return torch.is_grad_enabled() or under_transform() or _functorch.is_legacy_batchedtensor(gradient)
 
 
-def of_specification(
+def specification_gradients(
     formula: Callable[..., Tensor], inputs: Sequence[Tensor], needed: Sequence[bool], gradient: Tensor
 ) -> list[Tensor | None]:
     """Gradients of formula(*inputs) for the inputs that need one; differentiable where grad mode is on."""
@@ -56,7 +56,7 @@ def first_derivatives_only(name: str) -> Callable[[Callable[..., Gradients]], Ca
     def decorate(backward: Callable[..., Gradients]) -> Callable[..., Gradients]:
         @wraps(backward)
         def checked(ctx: Any, *gradients: Tensor) -> Gradients:
-            if any(differentiated(gradient) for gradient in gradients if gradient is not None):
+            if any(will_be_differentiated(gradient) for gradient in gradients if gradient is not None):
                 raise InputError(
                     f"A second derivative was asked for (create_graph=True), but {name} computes first derivatives "
                     f"only: undo `accelerate` with ckgconv.backends.plain(model), which computes all of them."
@@ -82,7 +82,7 @@ def assign(target: Tensor, value: Tensor) -> None:
 
     Running statistics are such tensors. Under `vmap` each member of an ensemble needs its own.
     """
-    if not transformed():
+    if not under_transform():
         target.copy_(value.detach())
         return
     with temporarily_clear_interpreter_stack():

@@ -18,7 +18,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from ckgconv.ops.derivatives import transformed
+from ckgconv.ops.derivatives import under_transform
 from ckgconv.ops.launch import pitch, product_precision
 
 WIDEST = 128  # channels of a tile
@@ -34,7 +34,7 @@ def runs_triton(device: torch.device) -> bool:
 
 def uses_triton(x: Tensor) -> bool:
     """Whether an operation on x runs as a Triton kernel."""
-    return x.dtype in (torch.float32, torch.bfloat16) and runs_triton(x.device) and not transformed()
+    return x.dtype in (torch.float32, torch.bfloat16) and runs_triton(x.device) and not under_transform()
 
 
 def fits(x: Tensor, rows: int, channels: int) -> bool:

@@ -87,7 +87,7 @@ class Encoding:
         return f"{self.source} with support {self.support}"
 
     @property
-    def walks_whole_graphs(self) -> bool:
+    def has_fixed_shapes(self) -> bool:
         """Whether pairs and coordinates of a batch can be computed in fixed shapes, without looking at the graphs."""
         return self.coordinate.walk_powers and self.support == "global"
 
@@ -97,7 +97,7 @@ class Encoding:
         return self.support != 0
 
     @property
-    def stores_some(self) -> bool:
+    def stores_near_pairs(self) -> bool:
         """Whether only pairs of near nodes are stored."""
         return self.support != "global"
 
@@ -121,10 +121,10 @@ class Encoding:
 
         `chosen` [2, S]: a support of the user's own, in place of the encoding's.
         """
-        coordinate, some = self.coordinate, self._needs_some(graphs, chosen)
+        coordinate, some = self.coordinate, self._prefers_needed_pairs(graphs, chosen)
         if coordinate.sparse is not None and some:
             return coordinate.sparse(graphs, self.steps, dtype)
-        if coordinate.at_pairs is not None and some and coordinate.reads_pairs(self.steps):
+        if coordinate.at_pairs is not None and some and coordinate.computes_some_pairs(self.steps):
             receiver, sender = self._needed(graphs, chosen)
             values = coordinate.at_pairs(graphs, self.steps, receiver, sender, dtype)
             return Coordinates(receiver, sender, values, complete=False, zero_elsewhere=False)
@@ -150,7 +150,7 @@ class Encoding:
             return hop_support(graphs, coordinates, self.support, dtype)
         return global_support(graphs, coordinates, dtype)
 
-    def stores_all(self, data: Data) -> bool:
+    def stores_all_pairs(self, data: Data) -> bool:
         """Whether the support of `data` is every pair."""
         return self.support == "global" and getattr(data, "support_index", None) is None
 
@@ -164,7 +164,7 @@ class Encoding:
 
     def _way_out(self) -> str:
         """Advice for a data set whose pairs do not all fit into memory."""
-        if self.coordinate.reads_pairs(self.steps):
+        if self.coordinate.computes_some_pairs(self.steps):
             return "choose a number of hops as support, or encoding 'rrwp' with support 'sparse_global'"
         if self.coordinate.sparse is None:
             return "choose encoding 'rrwp' with support 'sparse_global' or a number of hops"
@@ -172,7 +172,7 @@ class Encoding:
             return "choose support 'sparse_global' (the same numbers) or a number of hops"
         return "choose fewer steps"
 
-    def _needs_some(self, graphs: PackedGraphs, chosen: Tensor | None) -> bool:
+    def _prefers_needed_pairs(self, graphs: PackedGraphs, chosen: Tensor | None) -> bool:
         """Whether computing only the pairs needed costs less than computing all."""
         if isinstance(self.support, int) or chosen is not None:
             return graphs.largest > LARGEST_PADDED

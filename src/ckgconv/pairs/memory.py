@@ -44,7 +44,7 @@ def check_memory(graphs: PackedGraphs, channels: int, dtype: torch.dtype, per_ce
         return
     widest, pairs = torch.stack([graphs.sizes.max(), graphs.sizes.square().sum()]).tolist()
     needed = pairs * per_pair + padded_cells(count, widest, pairs) * per_cell
-    free = None if needed < SMALL else freed_bytes(graphs.node_graph.device, needed)
+    free = None if needed < SMALL else free_bytes_after_trim(graphs.node_graph.device, needed)
     if free is None or needed <= free:
         return
     which = f"a graph of {nodes:,} nodes" if count == 1 else f"{count} graphs of up to {widest:,} nodes"
@@ -66,7 +66,7 @@ def check_step_memory(rows: int, needed: int, allowed: int, device: torch.device
     """
     if needed <= max(SMALL, allowed):
         return allowed
-    free = freed_bytes(device, needed - allowed)
+    free = free_bytes_after_trim(device, needed - allowed)
     if free is None or needed <= free + allowed:
         return needed
     kind = "A step with gradients" if torch.is_grad_enabled() else "A step"
@@ -86,7 +86,7 @@ def count_all_pairs(x: Tensor, batch: Tensor | None) -> int:
     return int(torch.unique_consecutive(batch, return_counts=True)[1].square().sum())
 
 
-def freed_bytes(device: torch.device, needed: int) -> int | None:
+def free_bytes_after_trim(device: torch.device, needed: int) -> int | None:
     """`free_bytes`, after a process that keeps the pages of freed tensors has returned them where they are needed."""
     free = free_bytes(device)
     if free is None or needed <= free:
@@ -110,7 +110,7 @@ def free_bytes(device: torch.device) -> int | None:
 
 
 @contextmanager
-def telling_of_memory(what: str = "a step") -> Iterator[None]:
+def explaining_lack_of_memory(what: str = "a step") -> Iterator[None]:
     """Turn running out of memory into a sentence: estimates are low, and other programs take memory meanwhile."""
     try:
         yield

@@ -81,7 +81,7 @@ class PseudoCoordinate:
         """Whether pairs without a path have an infinite value."""
         return self.reading == "gaussian"
 
-    def reads_pairs(self, steps: int) -> bool:
+    def computes_some_pairs(self, steps: int) -> bool:
         """Whether the values of some pairs can be computed without all others."""
         return self.at_pairs is not None and (self.at_pairs_steps is None or steps <= self.at_pairs_steps)
 

@@ -46,15 +46,15 @@ def walks_and_cycles(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None
         steps: K.
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    return beside_walks(graphs, torch.log1p(cycle_counts(graphs)), steps, dtype)
+    return append_to_walks(graphs, torch.log1p(cycle_counts(graphs)), steps, dtype)
 
 
 def node_walks_and_cycles(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """The node part, [N, K + 7]."""
-    return beside_returns(graphs, torch.log1p(cycle_counts(graphs)), steps, dtype)
+    return append_to_returns(graphs, torch.log1p(cycle_counts(graphs)), steps, dtype)
 
 
-def beside_walks(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.dtype | None) -> Coordinates:
+def append_to_walks(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.dtype | None) -> Coordinates:
     """Walks ‖ what the nodes of a pair share, [P, C] divided by n; values [P, K + 1 + C]."""
     walks = rrwp(graphs, steps, dtype=dtype)
     order = graphs.sizes.index_select(0, graphs.node_graph).index_select(0, walks.receiver)
@@ -62,7 +62,7 @@ def beside_walks(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.
     return Coordinates(walks.receiver, walks.sender, values, complete=True)
 
 
-def beside_returns(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.dtype | None) -> Tensor:
+def append_to_returns(graphs: PackedGraphs, shared: Tensor, steps: int, dtype: torch.dtype | None) -> Tensor:
     """[1, M_ii, …, M^K_ii] ‖ what each node shares with itself, from [P, C]; [N, K + 1 + C]."""
     dtype = dtype or working_dtype(graphs)
     returns = return_probabilities(graphs, steps, dtype)

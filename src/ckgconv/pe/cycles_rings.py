@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
-from ckgconv.pe.cycles import LENGTHS, beside_returns, beside_walks, cycle_counts
+from ckgconv.pe.cycles import LENGTHS, append_to_returns, append_to_walks, cycle_counts
 from ckgconv.pe.rings import ring_sizes
 
 
@@ -26,12 +26,12 @@ def walks_cycles_and_rings(graphs: PackedGraphs, steps: int, dtype: torch.dtype 
         steps: K.
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    return beside_walks(graphs, counts_and_sizes(graphs), steps, dtype)
+    return append_to_walks(graphs, counts_and_sizes(graphs), steps, dtype)
 
 
 def node_walks_cycles_and_rings(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """The node part, [N, K + 9]."""
-    return beside_returns(graphs, counts_and_sizes(graphs), steps, dtype)
+    return append_to_returns(graphs, counts_and_sizes(graphs), steps, dtype)
 
 
 def counts_and_sizes(graphs: PackedGraphs) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ckgconv.graphs import Coordinates, PackedGraphs
 from ckgconv.pe.coordinate import PseudoCoordinate
-from ckgconv.pe.cycles import beside_returns, beside_walks, cells_of_cycles, number_of_pairs
+from ckgconv.pe.cycles import append_to_returns, append_to_walks, cells_of_cycles, number_of_pairs
 
 LONGEST = 18  # the largest ring of ZINC-12k's training split
 
@@ -28,12 +28,12 @@ def walks_and_rings(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None 
         steps: K.
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    return beside_walks(graphs, ring_sizes(graphs), steps, dtype)
+    return append_to_walks(graphs, ring_sizes(graphs), steps, dtype)
 
 
 def node_walks_and_rings(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
     """The node part, [N, K + 3]."""
-    return beside_returns(graphs, ring_sizes(graphs), steps, dtype)
+    return append_to_returns(graphs, ring_sizes(graphs), steps, dtype)
 
 
 def ring_sizes(graphs: PackedGraphs) -> Tensor:

@@ -19,7 +19,7 @@ from ckgconv.nn.kernel_memory import mask_values
 from ckgconv.nn.kinds import Kinds
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.all_reduce import several_processes
-from ckgconv.ops.derivatives import transformed
+from ckgconv.ops.derivatives import under_transform
 from ckgconv.ops.distinct import distinct_rows, spread_rows
 
 # Of a step, shared by all layers: three of `kernel_mlp`, and two of the convolution while they exist.
@@ -43,7 +43,7 @@ class CPUKernel(Kernel):
         """Batch norms; in training, rows that all count once; in evaluation, no gradient."""
         exact = pair_features.dtype == self.linear.weight.dtype in (torch.float32, torch.float64)
         plain = exact and has_batch_norms(self) and pair_features.device.type == "cpu"
-        if not plain or transformed() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+        if not plain or under_transform() or torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
             return False
         if not self.training:
             return not torch.is_grad_enabled()

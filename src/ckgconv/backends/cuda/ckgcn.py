@@ -23,7 +23,7 @@ from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists
 from ckgconv.backends.cuda.stem.modules import FusedNodeStem, FusedPairStem
 from ckgconv.backends.cuda.streams import IN_ORDER, StreamedModel, Streams
 from ckgconv.backends.cuda.supports import blocks_reason
-from ckgconv.graphs import GraphBatch, Handed, LayeredBatch, Pairs
+from ckgconv.graphs import GraphBatch, LayeredBatch, OpaqueBatch, Pairs
 from ckgconv.nn.block import CKGConvBlock
 from ckgconv.nn.ckgcn import CKGCN
 from ckgconv.nn.convolution import sender_lists
@@ -41,8 +41,8 @@ class FusedCKGCN(StreamedModel, CKGCN):
     node_stem: FusedNodeStem
     pair_stem: FusedPairStem
 
-    def forward(self, data: Data | GraphBatch | LayeredBatch | Handed, streams: Streams = IN_ORDER) -> Tensor:
-        if isinstance(data, LayeredBatch | Handed):
+    def forward(self, data: Data | GraphBatch | LayeredBatch | OpaqueBatch, streams: Streams = IN_ORDER) -> Tensor:
+        if isinstance(data, LayeredBatch | OpaqueBatch):
             return super().forward(data)
         batch = data if isinstance(data, GraphBatch) else self.prepare_step(data)
         return self.read_out(self.embed(batch, streams))

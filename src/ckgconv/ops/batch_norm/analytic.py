@@ -21,7 +21,7 @@ from ckgconv.checks import require
 from ckgconv.ops.all_reduce import all_reduce, several_processes
 from ckgconv.ops.batch_norm import naive
 from ckgconv.ops.batch_norm.naive import row_share
-from ckgconv.ops.derivatives import differentiated, of_specification, transformed
+from ckgconv.ops.derivatives import specification_gradients, under_transform, will_be_differentiated
 from ckgconv.ops.precision import widened
 
 
@@ -53,7 +53,7 @@ class WeightedStandardisation(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         x, row_weight, scale, shift, mean, root, total_weight = ctx.saved_tensors
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             return differentiable_backward(ctx, gradient, x, row_weight, scale, shift)
         standard = torch.sub(x, mean.unsqueeze(-2)).mul_(root.unsqueeze(-2))
         gradient_shift = gradient.sum(-2)
@@ -80,7 +80,7 @@ def differentiable_backward(
         return naive.weighted_batch_norm(x, row_weight, scale, shift, ctx.epsilon)[0]
 
     needed = [ctx.needs_input_grad[place] for place in (0, 2, 3)]
-    gradient_x, *others = of_specification(normalised, (x, scale, shift), needed, gradient)
+    gradient_x, *others = specification_gradients(normalised, (x, scale, shift), needed, gradient)
     return gradient_x, None, *others, None
 
 
@@ -112,6 +112,6 @@ def weighted_batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """y [..., R, D], and μ, σ² [..., D], W of the batch; at least float32 inside."""
     x, scale, shift = widened(x), widened(scale), widened(shift)
-    if transformed() and not several_processes():
+    if under_transform() and not several_processes():
         return naive.weighted_batch_norm(x, row_weight, scale, shift, epsilon)
     return WeightedStandardisation.apply(x, row_weight, scale, shift, epsilon)

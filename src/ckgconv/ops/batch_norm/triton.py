@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ckgconv.ops.batch_norm.analytic import differentiable_backward
-from ckgconv.ops.derivatives import differentiated
+from ckgconv.ops.derivatives import will_be_differentiated
 from ckgconv.ops.tiles import TINY, merge_tile, no_moments, track, write_moments
 
 CHANNELS = 8  # of a program: 32 bytes of each row
@@ -53,7 +53,7 @@ class TrackingBatchNorm(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, row_weight, scale, shift, moments = ctx.saved_tensors
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             return *differentiable_backward(ctx, gradient, x, row_weight, scale, shift), None, None, None
         gradient = gradient.contiguous()
         rows, width = x.shape

@@ -8,7 +8,7 @@ from torch import Tensor
 from ckgconv.ops import dispatch
 from ckgconv.ops.convolution import naive, segments
 from ckgconv.ops.convolution.naive import SenderLists
-from ckgconv.ops.derivatives import transformed
+from ckgconv.ops.derivatives import under_transform
 from ckgconv.ops.dispatch import fits
 from ckgconv.ops.precision import wide_dtype
 
@@ -40,7 +40,7 @@ def scaled_convolution(
 
         every = psi if psi.shape[1] == x.shape[1] else psi.expand(-1, x.shape[1]).contiguous()
         return triton.scaled_convolution(x, every, support_size, triton.Lists(rowptr, receiver, sender, by_sender))
-    if rowptr is None or x.device.type != "cpu" or transformed() or torch.compiler.is_compiling():
+    if rowptr is None or x.device.type != "cpu" or under_transform() or torch.compiler.is_compiling():
         return naive.scaled_convolution(x, psi, receiver, sender, support_size)
     dtype = torch.promote_types(x.dtype, psi.dtype)
     x, psi = x.to(wide_dtype(dtype)), psi.to(wide_dtype(dtype))

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ckgconv.ops.convolution import naive
-from ckgconv.ops.derivatives import differentiated, of_specification
+from ckgconv.ops.derivatives import specification_gradients, will_be_differentiated
 
 
 def scaled_convolution(
@@ -43,10 +43,10 @@ class SegmentConvolution(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, psi, receiver, sender, support_size = ctx.saved_tensors
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             needed = ctx.needs_input_grad[:2]
             formula = partial(naive.scaled_convolution, receiver=receiver, sender=sender, support_size=support_size)
-            found = of_specification(formula, (x, psi), needed, gradient)
+            found = specification_gradients(formula, (x, psi), needed, gradient)
             return *found, None, None, None, None
         pulled = (gradient / divisor(support_size)).index_select(0, receiver)
         gradient_x = gradient_psi = None

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from ckgconv.ops.convolution import naive
 from ckgconv.ops.convolution.naive import SenderLists
-from ckgconv.ops.derivatives import differentiated, of_specification
+from ckgconv.ops.derivatives import specification_gradients, will_be_differentiated
 from ckgconv.ops.launch import launch_options, power_of_two
 from ckgconv.ops.pool.triton import sums
 
@@ -87,7 +87,7 @@ class Convolution(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         x, psi, background, rest, size = ctx.saved_tensors
         lists: Lists = ctx.lists
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             return _differentiable_backward(ctx, gradient, x, psi, background, size)
         pulled = (gradient.float() / size).contiguous()
         shared = None if background is None else pulled * background
@@ -111,7 +111,7 @@ def _differentiable_backward(
     else:
         formula = partial(naive.sparse_global_convolution, **indices, graph=ctx.graphs.node_graph)
         inputs = [x, psi, background]
-    found = of_specification(formula, inputs, ctx.needs_input_grad[: len(inputs)], gradient)
+    found = specification_gradients(formula, inputs, ctx.needs_input_grad[: len(inputs)], gradient)
     return *found, *[None] * (len(ctx.needs_input_grad) - len(inputs))
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ckgconv.ops.convolution import naive
 from ckgconv.ops.convolution.segments import divisor, row_sums
-from ckgconv.ops.derivatives import differentiated, of_specification
+from ckgconv.ops.derivatives import specification_gradients, will_be_differentiated
 from ckgconv.ops.distinct.hashed import Distinct
 
 CHUNK_BYTES = 2**21  # of the rows gathered at once
@@ -53,12 +53,12 @@ class DistinctConvolution(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         (x, psi), support, rows = ctx.saved_tensors, ctx.support, ctx.rows
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
 
             def formula(x: Tensor, psi: Tensor) -> Tensor:
                 return naive.scaled_convolution(x, psi.index_select(0, rows.kind), *support[:3])
 
-            return *of_specification(formula, (x, psi), ctx.needs_input_grad[:2], gradient), None, None
+            return *specification_gradients(formula, (x, psi), ctx.needs_input_grad[:2], gradient), None, None
         pulled = gradient / divisor(support.support_size)
         gradient_x = gradient_psi = None
         if ctx.needs_input_grad[0]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.ops.convolution.segments import row_sums
-from ckgconv.ops.derivatives import differentiated
+from ckgconv.ops.derivatives import will_be_differentiated
 from ckgconv.ops.precision import widened
 
 SEED = 0
@@ -84,7 +84,7 @@ class Spread(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         rows: Distinct = ctx.rows
         wide = widened(gradient)
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             zeros = torch.zeros(len(rows.representative), wide.shape[-1], dtype=wide.dtype)
             summed = zeros.index_add(0, rows.kind, wide)
         else:

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from ckgconv.ops.derivatives import transformed
+from ckgconv.ops.derivatives import under_transform
 from ckgconv.ops.dropout import naive, packed
 
 
@@ -10,7 +10,7 @@ def dropout(x: Tensor, probability: float, training: bool) -> Tensor:
     """x in evaluation or where nothing is dropped; otherwise entries kept with probability 1 - p, scaled."""
     if not training or probability == 0.0:
         return x
-    return (packed if x.device.type == "cpu" and not transformed() else naive).dropout(x, probability)
+    return (packed if x.device.type == "cpu" and not under_transform() else naive).dropout(x, probability)
 
 
 __all__ = ["dropout"]

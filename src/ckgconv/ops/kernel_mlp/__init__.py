@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from ckgconv.ops.all_reduce import several_processes
-from ckgconv.ops.derivatives import transformed
+from ckgconv.ops.derivatives import under_transform
 from ckgconv.ops.kernel_mlp import chunked
 from ckgconv.ops.kernel_mlp.naive import FIELDS, Stage, grouped
 
 
 def applies(x: Tensor, row_weight: Tensor, stages: Sequence[Stage]) -> bool:
     """Whether all stages can be one operation: on a CPU, in the one precision of x and its parameters."""
-    if torch.compiler.is_compiling() or transformed() or several_processes() or torch.is_autocast_enabled("cpu"):
+    if torch.compiler.is_compiling() or under_transform() or several_processes() or torch.is_autocast_enabled("cpu"):
         return False
     values = [x, row_weight, *(field for stage in stages for field in stage)]
     alike = all(value.dtype == x.dtype and value.device == x.device for value in values)

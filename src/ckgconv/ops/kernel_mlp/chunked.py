@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.ops.batch_norm.naive import row_share
-from ckgconv.ops.derivatives import differentiated, of_specification
+from ckgconv.ops.derivatives import specification_gradients, will_be_differentiated
 from ckgconv.ops.kernel_mlp import naive
 from ckgconv.ops.kernel_mlp.naive import FIELDS, Stage, grouped
 
@@ -111,7 +111,7 @@ class ChunkedKernelMLP(torch.autograd.Function):
         x, row_weight, *saved = ctx.saved_tensors
         count = ctx.count
         fields, saved = saved[: FIELDS * count], saved[FIELDS * count :]
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             return _differentiable_backward(ctx, gradient, x, row_weight, fields)
         *saved, mean = saved
         kept = Kept([x, *saved[: count - 1]], saved[count - 1 : -count], saved[-count:])
@@ -130,7 +130,7 @@ def _differentiable_backward(
         return naive.kernel_mlp(x, row_weight, grouped(fields), ctx.epsilon)[0]
 
     needed = [ctx.needs_input_grad[0], *ctx.needs_input_grad[3:]]
-    gradient_x, *others = of_specification(formula, (x, *fields), needed, gradient)
+    gradient_x, *others = specification_gradients(formula, (x, *fields), needed, gradient)
     return gradient_x, None, None, *others
 
 

@@ -13,7 +13,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn import functional as F
 
-from ckgconv.ops.derivatives import differentiated
+from ckgconv.ops.derivatives import will_be_differentiated
 
 CHANNELS, ROWS = 8, 512  # of a tile
 
@@ -31,7 +31,7 @@ class Linear(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         at_x = gradient @ weight if ctx.needs_input_grad[0] else None
         at_weight = gradient.T @ x if ctx.needs_input_grad[1] else None
-        return at_x, at_weight, gradient.sum(0) if differentiated(gradient) else column_sums(gradient)
+        return at_x, at_weight, gradient.sum(0) if will_be_differentiated(gradient) else column_sums(gradient)
 
 
 def column_sums(x: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ckgconv.ops.derivatives import differentiated
+from ckgconv.ops.derivatives import will_be_differentiated
 from ckgconv.ops.launch import power_of_two, product_precision, tile_width
 from ckgconv.ops.lookup import StreamContext, current_stream
 from ckgconv.ops.reductions import summed
@@ -93,7 +93,7 @@ class Lookup(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, Tensor, None]:
         (index,) = ctx.saved_tensors
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             return None, gradient.new_zeros(ctx.shape).index_add(0, index, gradient), None
         gradient = gradient.contiguous()
         with ctx.stream(gradient, index):
@@ -120,7 +120,7 @@ class LookupOnto(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, Tensor, None, None]:
         index, target = ctx.saved_tensors
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             pulled = gradient.new_zeros(ctx.shape).index_add(0, index, gradient.index_select(0, target))
             return None, None, pulled, None, None
         gradient = gradient.contiguous()

@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from ckgconv.ops import dispatch
-from ckgconv.ops.derivatives import transformed
+from ckgconv.ops.derivatives import under_transform
 from ckgconv.ops.dispatch import fits
 from ckgconv.ops.pool import naive, ordered
 from ckgconv.ops.pool.naive import Pooling
@@ -15,7 +15,7 @@ def pool(x: Tensor, node_graph: Tensor, node_ptr: Tensor, pooling: Pooling) -> T
         from ckgconv.ops.pool import triton
 
         return triton.pool(x.float(), node_graph, node_ptr, pooling)
-    if x.is_cuda and not transformed():
+    if x.is_cuda and not under_transform():
         return ordered.pool(x, node_graph, node_ptr, pooling)
     return naive.pool(x, node_graph, node_ptr, pooling)
 

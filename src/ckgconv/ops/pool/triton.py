@@ -12,7 +12,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ckgconv.ops.derivatives import differentiated
+from ckgconv.ops.derivatives import will_be_differentiated
 from ckgconv.ops.launch import power_of_two
 from ckgconv.ops.pool.naive import Pooling
 from ckgconv.ops.pool.ordered import on_nodes
@@ -40,7 +40,7 @@ class Pool(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
         node_graph, node_ptr = ctx.saved_tensors
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             size = node_ptr.diff().clamp(min=1).unsqueeze(-1)
             pulled = gradient / size if ctx.pooling == "mean" else gradient
             return on_nodes(pulled, node_graph), None, None, None
@@ -65,7 +65,7 @@ class Spread(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         node_graph, node_ptr = ctx.saved_tensors
-        if differentiated(gradient):
+        if will_be_differentiated(gradient):
             zeros = gradient.new_zeros(node_ptr.shape[0] - 1, gradient.shape[-1])
             return zeros.index_add(0, node_graph, gradient), None, None
         return sums(gradient.float(), node_ptr).to(gradient.dtype), None, None
