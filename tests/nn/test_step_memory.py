@@ -18,7 +18,7 @@ from ckgconv.graphs import pack
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.kernel_memory import values_per_kind
 from ckgconv.nn.step_memory import least_row_size, row_size
-from ckgconv.pairs import encode, global_support, memory
+from ckgconv.pairs import global_support, memory
 from ckgconv.pe import rrwp
 
 GIGABYTE = 10**9
@@ -33,7 +33,7 @@ def free(monkeypatch):
     def set_free(size, small=0):
         monkeypatch.setattr(memory, "free_bytes", lambda device: size)
         monkeypatch.setattr(memory, "SMALL", small)
-        monkeypatch.setattr(encode, "check_memory", lambda *_: None)  # of the coordinates alone
+        monkeypatch.setattr("ckgconv.pairs.encoding.check_memory", lambda *_: None)  # of the coordinates alone
 
     return set_free
 

@@ -1,4 +1,4 @@
-"""Covers `ckgconv.pairs.collate` and `ckgconv.pairs.encode`."""
+"""Covers `ckgconv.pairs.collate` and `ckgconv.pairs.encoding`."""
 
 import pytest
 import torch

@@ -8,8 +8,8 @@ from torch_geometric.data import Data
 
 from ckgconv.checks import InputError, check_device, require, shown
 from ckgconv.graphs import GraphBatch, PackedGraphs, Pairs, pack
-from ckgconv.pairs.encode import Encoding
 from ckgconv.pairs.encoded import with_pairs
+from ckgconv.pairs.encoding import Encoding
 from ckgconv.pairs.precomputed import precomputed, precomputed_node_part
 from ckgconv.pairs.support import given_support
 

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from ckgconv.checks import require
 from ckgconv.graphs import Flow, GraphBatch, PackedGraphs, Pairs, index_of, pack
-from ckgconv.pairs.encode import Encoding
+from ckgconv.pairs.encoding import Encoding
 from ckgconv.pairs.support import given_support, row_of
 
 

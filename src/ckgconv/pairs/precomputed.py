@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from ckgconv.checks import check_finite, check_index, check_shape, require
 from ckgconv.graphs import Coordinates, PackedGraphs, Pairs, ends
-from ckgconv.pairs.encode import Encoding
+from ckgconv.pairs.encoding import Encoding
 from ckgconv.pe import UNREACHABLE
 
 

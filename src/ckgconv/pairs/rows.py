@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ckgconv.checks import require
 from ckgconv.graphs import PackedGraphs, entries_of
-from ckgconv.pairs.encode import Encoding
+from ckgconv.pairs.encoding import Encoding
 from ckgconv.pe.sparse import SparseMatrix
 from ckgconv.pe.walk import sparse_transition
 

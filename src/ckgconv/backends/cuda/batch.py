@@ -23,7 +23,7 @@ from ckgconv.backends.cuda.assembly.naive import Ragged, ragged
 from ckgconv.backends.cuda.streams import IN_ORDER, Streams
 from ckgconv.backends.cuda.walk import walk_coordinates
 from ckgconv.graphs import GraphBatch, Pairs, ends, pointer
-from ckgconv.pairs.encode import Encoding
+from ckgconv.pairs.encoding import Encoding
 
 
 @runtime_checkable

@@ -1,16 +1,17 @@
 """A pseudo-coordinate and a support → pairs and node part: what every model is given.
 
-encoding   pair values                          node part
-rrwp       [I, M, …, M^steps]_ij                its diagonal, without I
-spd        hop distance, clipped at `steps`     RWSE of `node_steps`
-rd         effective resistance                 RWSE of `node_steps`
-pair_rwse  RWSE(i) ‖ RWSE(j) of `steps`         RWSE of `node_steps`
-heat       [e^(-tL)]_ij at `steps` times        its diagonal
-laplacian  φ_k(i) φ_k(j) of `steps` vectors     φ(i), eigenvectors of the Laplacian
-
-looped_walks: as rrwp, with GCN's matrix S in place of M; rrwp_cycles: that of rrwp ‖ cycles through both nodes; its
-diagonal ‖ cycles through the node; rrwp_rings: the same with the smallest and the largest of these cycles;
-rrwp_cycles_rings: with both.
+encoding            pair values                                node part
+rrwp                [I, M, …, M^steps]_ij                      its diagonal, without I
+two_way_rrwp        rrwp against the edges ‖ along them        its diagonal, without I
+looped_walks        rrwp with GCN's matrix S in place of M     its diagonal, without I
+heat                [e^(-tL)]_ij at `steps` times              its diagonal
+laplacian           φ_k(i) φ_k(j) of `steps` eigenvectors      φ_k(i)
+spd                 hop distance, clipped at `steps`           RWSE of `node_steps`
+rd                  effective resistance                       RWSE of `node_steps`
+pair_rwse           RWSE(i) ‖ RWSE(j) of `steps`               RWSE of `node_steps`
+rrwp_cycles         rrwp ‖ counts of shared cycles             its diagonal
+rrwp_rings          rrwp ‖ sizes of shared rings               its diagonal
+rrwp_cycles_rings   rrwp ‖ both                                its diagonal
 """
 
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ from graphs_for_tests import packed, random_edges
 from torch_geometric.data import Data
 
 from ckgconv import CKGConv, InputError, pack
-from ckgconv.pairs import Encoding, collate, encode, given_support, global_support, hop_support
+from ckgconv.pairs import Encoding, collate, given_support, global_support, hop_support
 from ckgconv.pe import COORDINATES, distances, heat, pairs_within, rwse
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -21,7 +21,7 @@ NAMES = list(STEPS)
 @pytest.fixture
 def sparse_from(monkeypatch):
     """Sets the number of nodes above which not every pair is computed."""
-    return lambda nodes: monkeypatch.setattr(encode, "LARGEST_PADDED", nodes)
+    return lambda nodes: monkeypatch.setattr("ckgconv.pairs.encoding.LARGEST_PADDED", nodes)
 
 
 def graphs(directed):
@@ -94,7 +94,7 @@ def test_weights_keep_their_gradient(sparse_from):
 def test_a_coordinate_without_the_way_computes_all_pairs(sparse_from, monkeypatch):
     batch = graphs(False)
     expected = Encoding("rd", 0, 3, 2).coordinates(batch, torch.float64)
-    monkeypatch.setattr(encode, "COORDINATES", {"mine": replace(COORDINATES["rd"], at_pairs=None)})
+    monkeypatch.setattr("ckgconv.pairs.encoding.COORDINATES", {"mine": replace(COORDINATES["rd"], at_pairs=None)})
     sparse_from(4)
     found = Encoding("mine", 0, 3, 2).coordinates(batch, torch.float64)
     assert found.complete
