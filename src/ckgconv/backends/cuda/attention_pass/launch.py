@@ -139,7 +139,7 @@ def evaluated_layer(
 ) -> Attended:
     """A layer with the running statistics in place of the batch's; without gradient."""
     settings = settings._replace(dropout=0.0, state_dropout=0.0)
-    forward = Forward(uncarried(state.z), state.norm, lists, settings, projected, weights)
+    forward = Forward(state._replace(z=uncarried(state.z)), lists, settings, projected, weights)
     received = forward.nodes_like(3).unbind()
     z = carried(forward.run(None, lists.filled, received), settings.gradients)
     values, states, _ = received
@@ -148,25 +148,29 @@ def evaluated_layer(
     return Attended(values, states, PairState(z, torch.stack([slope, weights.shift.squeeze(0) - mean * slope])))
 
 
-class Forward:
-    """The launch of one layer forward."""
+class Direction:
+    """One direction of a layer: its operands; z of the state as it is stored."""
 
     def __init__(
         self,
-        z: Tensor,
-        norm: Tensor | None,
+        state: PairState,
         lists: Lists,
         settings: AttentionSettings,
         projected: tuple[Tensor, ...],
         weights: Weights,
     ) -> None:
-        self.z, self.norm, self.lists, self.settings, self.weights = z, norm, lists, settings, weights
+        self.z, self.norm, self.moments = state
+        self.lists, self.settings, self.weights = lists, settings, weights
         self.projected = tuple(each.contiguous() for each in projected)
         self.nodes, self.width = self.projected[0].shape
 
     def nodes_like(self, count: int) -> Tensor:
         """Uninitialised float32 [count, N, D]."""
         return self.z.new_empty(count, self.nodes, self.width, dtype=torch.float32)
+
+
+class Forward(Direction):
+    """The launch of one layer forward."""
 
     def parts(self) -> Tensor:
         """Uninitialised parts [3, S, D] of the moments of the next z."""
@@ -212,7 +216,7 @@ class AttentionLayer(torch.autograd.Function):
         *fields: Tensor,
     ) -> tuple[Tensor, ...]:
         z, weights = uncarried(z), Weights(*fields[3:])
-        forward = Forward(z, norm, lists, settings, fields[:3], weights)
+        forward = Forward(PairState(z, norm, moments), lists, settings, fields[:3], weights)
         parts, received = forward.parts(), forward.nodes_like(3).unbind()
         z_next = forward.run(parts, seed, received)
         next_norm, next_moments = parts.new_empty(2, forward.width), parts.new_empty(3, forward.width)
@@ -234,30 +238,17 @@ class AttentionLayer(torch.autograd.Function):
         z, norm, moments, *rest = ctx.saved_tensors
         lists, seed, projected = Lists(*rest[:6]), rest[6], rest[7:10]
         weights, kept = Weights(*rest[10:17]), rest[17:]
-        backward = Backward(z, norm, moments, lists, ctx.settings, projected, weights)
+        backward = Backward(PairState(z, norm, moments), lists, ctx.settings, projected, weights)
         pulls = [pull_of(each, kept[0]) for each in (pull_values, pull_states)]
         at_projected = backward.nodes_like(3).unbind()
         gz, at_norm, at_weights = backward.run(seed, kept, pulls, g, sums, at_projected)
         return gz, at_norm, None, None, None, None, *at_projected, *at_weights
 
 
-class Backward(Forward):
+class Backward(Direction):
     """The launches of one layer backward."""
 
-    def __init__(
-        self,
-        z: Tensor,
-        norm: Tensor | None,
-        moments: Tensor | None,
-        lists: Lists,
-        settings: AttentionSettings,
-        projected: tuple[Tensor, ...],
-        weights: Weights,
-    ) -> None:
-        super().__init__(z, norm, lists, settings, projected, weights)
-        self.moments = moments
-
-    def run(  # type: ignore[override]
+    def run(
         self,
         seed: Tensor,
         kept: Sequence[Tensor],

@@ -187,15 +187,9 @@ class Forward(Direction):
     def _attention(self, number: int, z: Tensor) -> Tensor:
         """The pair state after a block."""
         kept, batch = self.kept, self.batch
-        norm = kept.norms[number - 1] if number else None
-        forward = launch.Forward(
-            z,
-            norm,
-            batch.lists,
-            self.settings.attention[number],
-            kept.projected[:, number].unbind(),
-            self.weights[number],
-        )
+        state = launch.PairState(z, kept.norms[number - 1] if number else None)
+        settings, projected = self.settings.attention[number], kept.projected[:, number].unbind()
+        forward = launch.Forward(state, batch.lists, settings, projected, self.weights[number])
         parts = forward.parts()
         following = forward.run(parts, batch.seeds[number], kept.received[:, number].unbind())
         forward.finish(parts, kept.norms[number], kept.pair_moments[number])
@@ -287,14 +281,14 @@ class Backward(Direction):
         self, number: int, states: Sequence[Tensor], g: Tensor | None, norm_gradient: Tensor | None
     ) -> tuple[Tensor, Tensor | None, list[Tensor | None]]:
         """Gradients of the state before a block, of its norm, and of the weights; from those of the state after it."""
-        kept, first = self.kept, number == 0
-        backward = launch.Backward(
-            states[number], None if first else kept.norms[number - 1], None if first else kept.pair_moments[number - 1],
-            self.batch.lists, self.settings.attention[number], kept.projected[:, number].unbind(), self.weights[number],
-        )  # fmt: skip
+        kept, z = self.kept, states[number]
+        norm = (kept.norms[number - 1], kept.pair_moments[number - 1]) if number else (None, None)
+        state, projected = launch.PairState(z, *norm), kept.projected[:, number].unbind()
+        settings, weights = self.settings.attention[number], self.weights[number]
+        backward = launch.Backward(state, self.batch.lists, settings, projected, weights)
         read = [*kept.received[:, number], states[number + 1], kept.pair_moments[number]]
-        pulls, projected = self.narrow[2:4, number].unbind(), self.projected[:, number].unbind()
-        return backward.run(self.batch.seeds[number], read, pulls, g, norm_gradient, projected)
+        pulls, at_projected = self.narrow[2:4, number].unbind(), self.projected[:, number].unbind()
+        return backward.run(self.batch.seeds[number], read, pulls, g, norm_gradient, at_projected)
 
     def _projections(self, number: int) -> None:
         each, before, sizes = self.blocks[number], max(number - 1, 0), self.sizes
