@@ -17,7 +17,7 @@ from ckgconv import recipe
 from ckgconv.backends import accelerate
 from ckgconv.backends.cuda.batch import AssembledModel
 from ckgconv.backends.cuda.message_pass import launch
-from ckgconv.backends.cuda.message_passing import OrderedBatch
+from ckgconv.backends.cuda.message_passing import SortedBatch
 from ckgconv.nn.message_passing import MessagePassing
 from ckgconv.ops import dispatch
 from ckgconv.ops.rows import gather_rows, order_of
@@ -90,7 +90,7 @@ def test_edges_are_ordered_ahead_of_a_step(name, changed):
     accelerate(model, DEVICE)
     assert isinstance(model, AssembledModel)
     ahead = model.assembled(wide)
-    assert isinstance(ahead, OrderedBatch)
+    assert isinstance(ahead, SortedBatch)
     assert len(pytree.tree_leaves(ahead)) > len(pytree.tree_leaves(wide))  # slots copy the order with the rest
     found, expected = stepped(copy.deepcopy(model), ahead), stepped(copy.deepcopy(model), wide)
     for part, value in expected.items():

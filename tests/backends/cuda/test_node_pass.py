@@ -68,7 +68,7 @@ def fields_of(blocks, x):
 
 def lists_of(pairs, degree, padding=0):
     """The support on the device, by receivers and by senders, with that many padding nodes."""
-    from ckgconv.backends.cuda.ckgcn import sorted_by_sender
+    from ckgconv.backends.cuda.lists import sorted_by_sender
     from ckgconv.backends.cuda.node_pass.options import Lists
 
     both = sorted_by_sender(pairs)

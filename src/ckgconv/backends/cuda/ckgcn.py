@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 
 from ckgconv.backends.cuda.attributes import AnyEdges, embedded, factored
 from ckgconv.backends.cuda.kernel import FusedKernel, only_real
+from ckgconv.backends.cuda.lists import sorted_by_sender
 from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Block, Dropout, Lists
 from ckgconv.backends.cuda.stem.modules import FusedNodeStem, FusedPairStem
@@ -174,13 +175,3 @@ def support_lists(batch: GraphBatch) -> Lists:
     lists = sender_lists(pairs)
     assert lists is not None
     return Lists(pairs.rowptr, pairs.sender, *lists, pairs.support_size.float(), batch.degree.float())
-
-
-def sorted_by_sender(pairs: Pairs) -> Pairs:
-    """The same pairs with their order by senders."""
-    if sender_lists(pairs) is not None:
-        return pairs
-    sender, rows = torch.sort(pairs.sender, stable=True)
-    nodes = torch.arange(pairs.rowptr.shape[0], device=rows.device)
-    pointer = torch.searchsorted(sender, nodes)
-    return replace(pairs, sender_ptr=pointer, sender_rows=rows, sender_receiver=pairs.receiver[rows])

@@ -14,7 +14,7 @@ from torch import Tensor
 from ckgconv.backends.cuda.attention_pass import launch
 from ckgconv.backends.cuda.block_pass import grit
 from ckgconv.backends.cuda.block_pass.options import Settings
-from ckgconv.backends.cuda.ckgcn import sorted_by_sender
+from ckgconv.backends.cuda.lists import filled_nodes, sorted_by_sender
 from ckgconv.backends.cuda.supports import attention_reason, grit_blocks_reason
 from ckgconv.graphs import GraphBatch, Pairs
 from ckgconv.nn.convolution import sender_lists
@@ -90,9 +90,7 @@ def attended(
 
 def batch_of(batch: GraphBatch, lists: launch.Lists, seeds: Tensor) -> grit.Batch:
     """What the pass over all blocks reads."""
-    degree, filled = batch.degree.float(), batch.node_filled
-    filled = torch.full((1,), degree.shape[0], device=degree.device) if filled is None else filled
-    return grit.Batch(lists, torch.log1p(degree), filled, seeds)
+    return grit.Batch(lists, torch.log1p(batch.degree.float()), filled_nodes(batch), seeds)
 
 
 def settings_of_nodes(blocks: Sequence[GRITBlock]) -> Settings:

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.block_pass.attention import Graphs, graph_attention
-from ckgconv.backends.cuda.ckgcn import block_fields, sorted_by_sender
+from ckgconv.backends.cuda.ckgcn import block_fields
+from ckgconv.backends.cuda.lists import filled_nodes, sorted_by_sender
 from ckgconv.backends.cuda.node_pass import launch
 from ckgconv.backends.cuda.node_pass.options import Block, Dropout
 from ckgconv.backends.cuda.node_pass.tail import Nodes, block_tail
@@ -57,8 +58,7 @@ def fused_blocks(
     blocks: Sequence[CKGConvBlock], h: Tensor, kernels: Sequence[KernelValues], batch: GraphBatch, by_graphs: bool
 ) -> Tensor:
     """hᴸ [N, D]: the sums of each block, then its tail; `by_graphs`: attention runs graph by graph."""
-    filled = torch.full((1,), h.shape[0], device=h.device) if batch.node_filled is None else batch.node_filled
-    nodes = Nodes(batch.degree.float(), torch.ones_like(batch.degree), filled)
+    nodes = Nodes(batch.degree.float(), torch.ones_like(batch.degree), filled_nodes(batch))
     seeds = draw_seeds(h.device, len(blocks))
     for block, psi, seed in zip(blocks, kernels, seeds, strict=True):
         first: Any = block.convolution_norm

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.block_pass import gated, gine, gps
-from ckgconv.backends.cuda.block_pass.options import Links, Settings, links_of
-from ckgconv.backends.cuda.ckgcn import sorted_by_sender
+from ckgconv.backends.cuda.block_pass.options import EdgeLists, Settings, edge_lists
+from ckgconv.backends.cuda.lists import filled_nodes, sorted_by_sender
 from ckgconv.backends.cuda.message_pass import launch
 from ckgconv.backends.cuda.supports import message_blocks_reason
 from ckgconv.graphs import GraphBatch
@@ -29,34 +29,34 @@ from ckgconv.ops.precision import without_autocast
 
 
 @dataclass(frozen=True)
-class LinkedBatch(GraphBatch):
+class EdgeOrderBatch(GraphBatch):
     """A batch with its edges in the orders of both ends."""
 
-    links: launch.Links | None = None
+    orders: launch.EdgeOrders | None = None
 
     @property
     def edge_index(self) -> Tensor:
-        assert self.links is not None
-        return torch.stack([self.links.sender, self.links.receiver])
+        assert self.orders is not None
+        return torch.stack([self.orders.sender, self.orders.receiver])
 
 
 @dataclass(frozen=True)
-class OrderedBatch(GraphBatch):
+class SortedBatch(GraphBatch):
     """A batch whose edges lie in the order of their receivers, as the block pass reads them."""
 
-    links: Links | None = None
+    lists: EdgeLists | None = None
 
 
-torch.export.register_dataclass(OrderedBatch, serialized_type_name="ckgconv.OrderedBatch")
+torch.export.register_dataclass(SortedBatch, serialized_type_name="ckgconv.SortedBatch")
 
 
-def ordered(batch: GraphBatch) -> OrderedBatch:
+def with_sorted_edges(batch: GraphBatch) -> SortedBatch:
     """The same graphs, with their edges in another order."""
     values = {field.name: getattr(batch, field.name) for field in fields(GraphBatch)}
-    links, order = links_of(batch.edge_index, batch.degree.shape[0])
+    lists, order = edge_lists(batch.edge_index, batch.degree.shape[0])
     values["edge_row"] = batch.edge_row[order]
     values["edge_features"] = None if batch.edge_features is None else batch.edge_features[order]
-    return OrderedBatch(**values, links=links)
+    return SortedBatch(**values, lists=lists)
 
 
 class FusedMessagePassing(MessagePassing):
@@ -64,7 +64,7 @@ class FusedMessagePassing(MessagePassing):
 
     def assembled(self, batch: GraphBatch) -> GraphBatch:
         """With edges in the order that the blocks read, where they run as one pass."""
-        return ordered(batch) if message_blocks_reason(self, batch) is None else batch
+        return with_sorted_edges(batch) if message_blocks_reason(self, batch) is None else batch
 
     def node_states(self, batch: GraphBatch) -> Tensor:
         """hᴸ [N, D]."""
@@ -76,33 +76,33 @@ class FusedMessagePassing(MessagePassing):
         values = {field.name: getattr(batch, field.name) for field in fields(GraphBatch)}
         values["pairs"] = sorted_by_sender(batch.pairs) if self.recipe.attention_heads else batch.pairs
         with without_autocast(batch.degree):
-            links = launch.links_of(batch.edge_index, batch.degree.shape[0], batch.node_filled)
-            return super().node_states(LinkedBatch(**values, links=links))
+            orders = launch.edge_orders(batch.edge_index, filled_nodes(batch), batch.degree.shape[0])
+            return super().node_states(EdgeOrderBatch(**values, orders=orders))
 
 
 def fused_blocks(model: MessagePassing, h: Tensor, batch: GraphBatch) -> Tensor:
     """hᴸ [N, D] of h⁰ [N, D] by the block pass."""
-    batch = batch if isinstance(batch, OrderedBatch) else ordered(batch)
-    links, count = batch.links, batch.edge_row.shape[0]
-    assert links is not None
+    batch = batch if isinstance(batch, SortedBatch) else with_sorted_edges(batch)
+    lists, count = batch.lists, batch.edge_row.shape[0]
+    assert lists is not None
     edges = h.new_zeros(count, h.shape[1])
     if model.edge_encoder is not None:
         edges = model.edge_encoder(batch.edge_features, count)
     running = [[norm.running for norm in norms_of(block)] for block in model.blocks]
     first: Any = model.blocks[0].ffn_norm
     settings = Settings(running, first.momentum, first.epsilon, model.recipe.dropout, product_precision())
-    filled = torch.full((1,), h.shape[0], device=h.device) if batch.node_filled is None else batch.node_filled
+    filled = filled_nodes(batch)
     seed = draw_seeds(h.device, 1)[0] if model.recipe.dropout or model.recipe.attention_dropout else filled
     if model.recipe.layer == "gatedgcn":
         gates = [gated_fields(each) for each in model.blocks]
-        return gated.gated_blocks(h, edges, links, gates, settings, filled, seed)
+        return gated.gated_blocks(h, edges, lists, gates, settings, filled, seed)
     if model.blocks[0].attention is None:
-        return gine.gine_blocks(h, edges, links, [gine_fields(each) for each in model.blocks], settings, filled, seed)
+        return gine.gine_blocks(h, edges, lists, [gine_fields(each) for each in model.blocks], settings, filled, seed)
     attention = gps.Attention(
         batch.node_ptr, batch.pairs.rowptr, model.recipe.attention_heads, model.recipe.attention_dropout
     )
     fields = [gps_fields(each) for each in model.blocks]
-    return gps.gps_blocks(h, edges, links, fields, settings, attention, filled, seed)
+    return gps.gps_blocks(h, edges, lists, fields, settings, attention, filled, seed)
 
 
 def norms_of(block: MessagePassingBlock) -> list[Any]:
@@ -145,10 +145,10 @@ class FusedGINELayer(GINELayer):
     """`GINELayer` whose messages are one launch each way."""
 
     def forward(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        links = links_in(batch, h)
-        if links is None:
+        orders = orders_in(batch, h)
+        if orders is None:
             return super().forward(h, edges, batch)
-        received = launch.rectified_messages(h, edges, links)
+        received = launch.rectified_messages(h, edges, orders)
         return self.layer.nn((1 + self.layer.eps) * h + received), edges
 
 
@@ -156,25 +156,25 @@ class FusedGCNEdgesLayer(GCNEdgesLayer):
     """`GCNEdgesLayer` whose messages are one launch each way."""
 
     def forward(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        links = links_in(batch, h)
-        if links is None:
+        orders = orders_in(batch, h)
+        if orders is None:
             return super().forward(h, edges, batch)
-        return launch.rectified_messages(self.linear(h), edges, links) + self.shift, edges
+        return launch.rectified_messages(self.linear(h), edges, orders) + self.shift, edges
 
 
 class FusedGatedGCNLayer(GatedGCNLayer):
     """`GatedGCNLayer` whose gates and messages are one launch forward and two backward."""
 
     def messages(self, h: Tensor, edges: Tensor, batch: GraphBatch) -> tuple[Tensor, Tensor]:
-        links = links_in(batch, h)
-        if links is None:
+        orders = orders_in(batch, h)
+        if orders is None:
             return super().messages(h, edges, batch)
         projected = self.edge(edges), self.sender(h), self.receiver(h), self.message(h)
-        return launch.gated_messages(*projected, links, EPSILON)
+        return launch.gated_messages(*projected, orders, EPSILON)
 
 
-def links_in(batch: GraphBatch, h: Tensor) -> launch.Links | None:
+def orders_in(batch: GraphBatch, h: Tensor) -> launch.EdgeOrders | None:
     """The sorted edges of a batch, where a launch may read them."""
-    if isinstance(batch, LinkedBatch) and dispatch.uses_triton(h) and h.dtype == torch.float32:
-        return batch.links
+    if isinstance(batch, EdgeOrderBatch) and dispatch.uses_triton(h) and h.dtype == torch.float32:
+        return batch.orders
     return None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from ckgconv.backends.cuda.block_pass.options import Links
+from ckgconv.backends.cuda.block_pass.options import EdgeLists
 from ckgconv.ops.derivatives import first_derivatives_only
 
 
@@ -45,7 +45,7 @@ class Operands(NamedTuple):
 
     filled: Tensor  # [1] nodes from here on are padding
     seed: Tensor  # [1] of all masks
-    links: Links
+    lists: EdgeLists
     more: Sequence[Tensor] = ()  # what only some passes read; none has a gradient
 
 
@@ -54,7 +54,7 @@ def run_blocks(
 ) -> Tensor:
     """x [N, D], edges [E, D] → x' of the last block [N, D], zero in padding; a block is a tuple of parameters."""
     fields = (field for each in blocks for field in each)
-    given = (operands.filled, operands.seed, *operands.links, *operands.more)
+    given = (operands.filled, operands.seed, *operands.lists, *operands.more)
     found: Tensor = Blocks.apply(directions, settings, x, edges, *given, *fields)
     return found
 

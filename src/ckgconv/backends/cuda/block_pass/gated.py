@@ -28,7 +28,7 @@ from ckgconv.backends.cuda.block_pass.gated_forward import (
     keep_edge_moments,
 )
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices
-from ckgconv.backends.cuda.block_pass.options import CHUNK, Links, Settings
+from ckgconv.backends.cuda.block_pass.options import CHUNK, EdgeLists, Settings
 from ckgconv.nn.gated_gcn import EPSILON
 from ckgconv.ops.launch import power_of_two
 from ckgconv.ops.reductions import summed
@@ -73,12 +73,18 @@ class KeptGates(NamedTuple):
 
 
 def gated_blocks(
-    x: Tensor, edges: Tensor, links: Links, blocks: Sequence[Block], settings: Settings, filled: Tensor, seed: Tensor
+    x: Tensor,
+    edges: Tensor,
+    lists: EdgeLists,
+    blocks: Sequence[Block],
+    settings: Settings,
+    filled: Tensor,
+    seed: Tensor,
 ) -> Tensor:
     """x [N, D], edges [E, D] → x' of the last block [N, D]; see `gine.gine_blocks`."""
     # Padding edges belong to nodes of padding, so that all others come first.
-    edge_filled = links.pointer.index_select(0, filled)
-    operands = Operands(filled, seed, links, (edge_filled,))
+    edge_filled = lists.pointer.index_select(0, filled)
+    operands = Operands(filled, seed, lists, (edge_filled,))
     return run_blocks(Directions(Forward, Backward), x, edges, settings, operands, blocks)
 
 
@@ -121,14 +127,14 @@ class Forward(Gating, gine.Forward):
 
     def _layer(self, number: int, source: Tensor, attention: Sequence[Any] = ()) -> None:
         self._project(number, source)
-        each, sizes, links = self.blocks[number], self.sizes, self.links
+        each, sizes, lists = self.blocks[number], self.sizes, self.lists
         (x, y, m, t, *_), (shares, at_b) = self.kept.narrow[:, number], self.gated.nodes[:, number]
         at_a, at_d, at_e = self.products
         m_parts, state_parts = self.gate_parts
         # ε of the norms is not read here.
         options = {name: value for name, value in self.by_edges.items() if name != "epsilon"}
         forward_gates[(self.gate_splits,)](
-            at_a, at_b, self.edge_product, at_d, at_e, links.pointer, links.sender, self.gated.edges[1, number],
+            at_a, at_b, self.edge_product, at_d, at_e, lists.pointer, lists.sender, self.gated.edges[1, number],
             state_parts, y, shares, m, m_parts, self.filled, EPSILON, splits=self.gate_splits, **options,
         )  # fmt: skip
         running = self.settings.running[number][2]
@@ -174,19 +180,19 @@ class Backward(Gating, gine.Backward):
         )  # fmt: skip
 
     def _messages(self, number: int, attention: Sequence[Any] = ()) -> None:
-        each, sizes, links = self.blocks[number], self.sizes, self.links
+        each, sizes, lists = self.blocks[number], self.sizes, self.lists
         (_, y, m, *_), (shares, at_b) = self.kept.narrow[:, number], self.gated.nodes[:, number]
         state, gs, wide = self.gated.edges[1, number], self.at_state[number], self.wide[number]
         backward_receivers[(self.gate_splits,)](
             self.gn, m, self.kept.moments[number, 2], each.scale_m, self.sums[0, number, 4], self.sums.stride(0),
-            sizes.splits, at_b, y, shares, state, links.pointer, links.sender, self.behind, self.gated.moments[number],
+            sizes.splits, at_b, y, shares, state, lists.pointer, lists.sender, self.behind, self.gated.moments[number],
             each.scale_edge, self.edge_sums[0, number], self.edge_sums.stride(0), self.edge_splits, wide, gs,
             self.filled, BACK=number + 1 < len(self.blocks), PARTS=sizes.parts,
             STATE_PARTS=power_of_two(self.edge_splits), **self.by_edges,
         )  # fmt: skip
         options = {name: value for name, value in self.by_edges.items() if name != "epsilon"}
         backward_senders[(self.gate_splits,)](
-            state, shares, gs, wide, links.sender_ptr, links.sender_rows, links.sender_receiver, self.filled, **options
+            state, shares, gs, wide, lists.sender_ptr, lists.sender_rows, lists.sender_receiver, self.filled, **options
         )
         self._project(number)
 

@@ -19,7 +19,7 @@ from ckgconv.backends.cuda.block_pass.feed_forward import backward_ffn, forward_
 from ckgconv.backends.cuda.block_pass.function import Directions, Operands, run_blocks
 from ckgconv.backends.cuda.block_pass.gine_kernels import backward_gine, backward_rectified, forward_gine
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices, matrix_gradients
-from ckgconv.backends.cuda.block_pass.options import CHUNK, Links, Settings, Sizes, dropout_arguments
+from ckgconv.backends.cuda.block_pass.options import CHUNK, EdgeLists, Settings, Sizes, dropout_arguments
 from ckgconv.backends.cuda.node_pass.backward_kernels import norm_sums
 from ckgconv.backends.cuda.node_pass.norm import apply_norm
 from ckgconv.backends.cuda.node_pass.options import NODES
@@ -56,29 +56,35 @@ class Kept(NamedTuple):
 
 
 def gine_blocks(
-    x: Tensor, edges: Tensor, links: Links, blocks: Sequence[Block], settings: Settings, filled: Tensor, seed: Tensor
+    x: Tensor,
+    edges: Tensor,
+    lists: EdgeLists,
+    blocks: Sequence[Block],
+    settings: Settings,
+    filled: Tensor,
+    seed: Tensor,
 ) -> Tensor:
     """x [N, D], edges [E, D] → x' of the last block [N, D], zero in padding: nodes from `filled` [1] on.
 
     `seed` [1] is that of all masks.
     """
-    return run_blocks(Directions(Forward, Backward), x, edges, settings, Operands(filled, seed, links), blocks)
+    return run_blocks(Directions(Forward, Backward), x, edges, settings, Operands(filled, seed, lists), blocks)
 
 
 class Direction:
     """One direction of the pass: its operands and sizes."""
 
     fields: ClassVar[Any] = Block
-    more: ClassVar[int] = 0  # operands between links and fields
+    more: ClassVar[int] = 0  # operands between lists and fields
     norms: ClassVar[int] = 2  # of a block
     draws: ClassVar[int] = 3  # masks of a block: of the layer first, of hidden values and of the output last
 
     def __init__(self, x: Tensor, edges: Tensor, settings: Settings, operands: Sequence[Tensor]) -> None:
         self.x, self.edges, self.settings = x, edges, settings
         self.filled, self.seed, *rest = operands
-        count, width = len(Links._fields), len(self.fields._fields)
+        count, width = len(EdgeLists._fields), len(self.fields._fields)
         first = count + self.more
-        self.links, self.operands = Links(*rest[:count]), rest[count:first]
+        self.lists, self.operands = EdgeLists(*rest[:count]), rest[count:first]
         self.blocks = [self.fields(*rest[start : start + width]) for start in range(first, len(rest), width)]
         self.sizes = Sizes(x, self.blocks[0].weight_in.shape[0], settings)
 
@@ -117,10 +123,10 @@ class Forward(Direction):
 
     def _layer(self, number: int, source: Tensor, attention: Sequence[Any] = NO_ATTENTION[:4]) -> None:
         """`attention`: its projection and bias, and the tensors that keep what is projected and x."""
-        each, sizes, links = self.blocks[number], self.sizes, self.links
+        each, sizes, lists = self.blocks[number], self.sizes, self.lists
         s, a, m, t, *_ = self.kept.narrow[:, number]
         forward_gine[(sizes.splits,)](
-            source, *self._before(number), self.settings.momentum, self.edges, links.pointer, links.sender, each.share,
+            source, *self._before(number), self.settings.momentum, self.edges, lists.pointer, lists.sender, each.share,
             each.weight1, each.bias1, each.weight2, each.bias2, s, a, m, t, self.parts[0],
             *attention, **self.masks(number, 0), **sizes.tile, **sizes.norms, NORM=number > 0,
             ACTIVE=self.norms == 2, CHUNK=CHUNK, PRECISION=self.settings.precision,
@@ -199,11 +205,11 @@ class Backward(Direction):
 
     def _messages(self, number: int, attention: Sequence[Any] = NO_ATTENTION[:2]) -> None:
         """`attention`: its projection and the gradients of what was projected."""
-        sizes, links, before = self.sizes, self.links, max(number - 1, 0)
+        sizes, lists, before = self.sizes, self.lists, max(number - 1, 0)
         previous = self.blocks[before]
         backward_rectified[(sizes.splits,)](
-            self.gs, self.residual, self.blocks[number].share, self.edges, self.ge, links.sender_ptr,
-            links.sender_rows, links.sender_receiver, self.kept.narrow[5, before] if number else self.x,
+            self.gs, self.residual, self.blocks[number].share, self.edges, self.ge, lists.sender_ptr,
+            lists.sender_rows, lists.sender_receiver, self.kept.narrow[5, before] if number else self.x,
             self.kept.moments[before, 1], previous.scale_out, previous.shift_out, self.sums[0, before, 2],
             self.sums.stride(0), *attention, self.gx, filled=self.filled, N=sizes.nodes, NORM=number > 0, CHUNK=CHUNK,
             PRECISION=self.settings.precision, **sizes.tile,

@@ -18,7 +18,7 @@ CHUNK = 4  # edges of a node at once: atoms have at most four
 BlockStatistics = Sequence[Sequence[tuple[Tensor, Tensor]]]  # mean and variance [D] of the norms of each block
 
 
-class Links(NamedTuple):
+class EdgeLists(NamedTuple):
     """Edges in the order of their receivers."""
 
     pointer: Tensor  # [N + 1] receiver i owns edges pointer[i] … pointer[i + 1] - 1
@@ -28,12 +28,12 @@ class Links(NamedTuple):
     sender_receiver: Tensor  # [E] their receivers
 
 
-def links_of(edge_index: Tensor, nodes: int) -> tuple[Links, Tensor]:
+def edge_lists(edge_index: Tensor, nodes: int) -> tuple[EdgeLists, Tensor]:
     """The edges [2, E], senders above receivers, and the places [E] that they had before."""
     by_receiver = order_of(edge_index[1], nodes)
     sender, receiver = edge_index[:, by_receiver.entries]
     by_sender = order_of(sender, nodes)
-    return Links(by_receiver.pointer, sender, *by_sender, receiver[by_sender.entries]), by_receiver.entries
+    return EdgeLists(by_receiver.pointer, sender, *by_sender, receiver[by_sender.entries]), by_receiver.entries
 
 
 class Settings(NamedTuple):
