@@ -10,11 +10,12 @@ Legend: N nodes, P pairs, D width, H heads of d = D/H channels.
 import torch
 from torch import Tensor, nn
 
-from ckgconv.checks import check_probability, require
+from ckgconv.checks import check_probability
 from ckgconv.graphs import Pairs
 from ckgconv.nn.convolution import mean_over_support, sender_order
 from ckgconv.nn.degree import root
 from ckgconv.nn.linear import Linear
+from ckgconv.nn.node_attention import check_heads
 from ckgconv.ops.dropout import dropout
 from ckgconv.ops.pool import pool, spread
 from ckgconv.ops.rows import gather_rows
@@ -36,10 +37,7 @@ class PairAttention(nn.Module):
     def __init__(self, width: int, heads: int, clamp: float = 5.0, dropout: float = 0.0) -> None:
         super().__init__()
         check_probability("attention_dropout", dropout)
-        require(
-            heads > 0 and width % heads == 0,
-            f"model.heads is {heads}, which does not divide model.width = {width}: choose a divisor.",
-        )
+        check_heads("heads", heads, width)
         self.heads = heads
         self.channels = width // heads
         self.clamp = clamp

@@ -19,12 +19,11 @@ from torch import Tensor, nn
 from ckgconv.checks import check_probability
 from ckgconv.graphs import Pairs
 from ckgconv.nn.channels import Channels, Depthwise, MultiHead
-from ckgconv.nn.convolution import KernelConvolution, convolve, sender_order
+from ckgconv.nn.convolution import KernelConvolution, convolve
 from ckgconv.nn.kernel import KernelValues
 from ckgconv.nn.linear import Linear
+from ckgconv.nn.node_attention import pair_scores
 from ckgconv.ops.dropout import dropout
-from ckgconv.ops.pool import spread
-from ckgconv.ops.rows import gather_rows
 from ckgconv.ops.softmax import attention_weights
 
 
@@ -53,10 +52,8 @@ class AttentionHeads(MultiHead):
 
     def weights(self, x: Tensor, bias: Tensor, pairs: Pairs) -> KernelValues:
         """|supp(i)| α from x [N, D] and b [P, H]: the kernel [P, H] of which attention is the convolution."""
-        query = spread(self.query(x), pairs.receiver, pairs.rowptr)
-        key = gather_rows(self.key(x), pairs.sender, sender_order(pairs))
-        scores = (query * key).view(-1, self.kernel, self.head_channels).sum(-1) / self.head_channels**0.5
-        weights = attention_weights(scores + bias, pairs.receiver, pairs.rowptr, pairs.support_size, pairs.filled)
+        scores = pair_scores(self.query(x), self.key(x), pairs, self.kernel) + bias
+        weights = attention_weights(scores, pairs.receiver, pairs.rowptr, pairs.support_size, pairs.filled)
         return KernelValues(dropout(weights, self.dropout, self.training), None)
 
     def extra_repr(self) -> str:

@@ -60,18 +60,19 @@ class PyramidHead(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         *hidden, last = self.linears
         for linear in hidden:
-            x = F.gelu(linear(x))
+            x = self.activate(linear(x))
         return last(x)
+
+    def activate(self, x: Tensor) -> Tensor:
+        """What lies between two layers, [·, ·] → [·, ·]."""
+        return F.gelu(x)
 
 
 class ReLUPyramidHead(PyramidHead):
     """A pyramid with ReLU in between: [·, D] → [·, T]."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        *hidden, last = self.linears
-        for linear in hidden:
-            x = torch.relu(linear(x))
-        return last(x)
+    def activate(self, x: Tensor) -> Tensor:
+        return torch.relu(x)
 
 
 class MLPHead(nn.Module):
@@ -97,6 +98,7 @@ class MLPHead(nn.Module):
         return last(dropout(x, self.dropout, self.training))
 
     def activate(self, x: Tensor) -> Tensor:
+        """What lies between two layers, [·, D] → [·, D]."""
         return F.gelu(x)
 
     def extra_repr(self) -> str:
@@ -131,6 +133,7 @@ def make_relu_head(recipe: HeadRecipe, width: int) -> Head:
 
 
 def _head(recipe: HeadRecipe, width: int, activation: Literal["relu", "gelu"]) -> Head:
+    """The head of a recipe's kind, for features of that width."""
     if recipe.kind == "mlp":
         mlp = MLPHead if activation == "gelu" else ReLUMLPHead
         return mlp(width, recipe.outputs, recipe.layers, recipe.dropout)

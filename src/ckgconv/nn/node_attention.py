@@ -33,10 +33,7 @@ class NodeAttention(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float, named: str = "attention_heads") -> None:
         super().__init__()
         check_probability("attention_dropout", dropout)
-        require(
-            width % heads == 0,
-            f"model.{named} is {heads}, which does not divide model.width = {width}: choose a divisor.",
-        )
+        check_heads(named, heads, width)
         self.heads = heads
         self.channels = width // heads
         self.dropout = dropout
@@ -45,7 +42,7 @@ class NodeAttention(nn.Module):
 
     def forward(self, h: Tensor, pairs: Pairs, bias: Tensor | None = None) -> Tensor:
         query, key, value = self.project(h).chunk(3, dim=-1)
-        scores = self.scores(query, key, pairs)
+        scores = pair_scores(query, key, pairs, self.heads)
         scores = scores if bias is None else scores + bias
         # |supp(i)| times the weights: the mean below divides by |supp(i)|.
         weights = attention_weights(scores, pairs.receiver, pairs.rowptr, pairs.support_size, pairs.filled)
@@ -54,14 +51,24 @@ class NodeAttention(nn.Module):
         value = value.clone(memory_format=torch.contiguous_format)
         return self.output(mean_over_support(value, weights, pairs))
 
-    def scores(self, query: Tensor, key: Tensor, pairs: Pairs) -> Tensor:
-        """Q h_i · K h_j / √d [P, H] from queries and keys [N, D]."""
-        received = spread(query, pairs.receiver, pairs.rowptr)
-        products = received * gather_rows(key, pairs.sender, sender_order(pairs))
-        return products.view(-1, self.heads, self.channels).sum(-1) / self.channels**0.5
-
     def extra_repr(self) -> str:
         return f"heads={self.heads}, dropout={self.dropout}"
+
+
+def pair_scores(query: Tensor, key: Tensor, pairs: Pairs, heads: int) -> Tensor:
+    """q_i · k_j / √d of every head [P, H], from queries and keys [N, H d]."""
+    received = spread(query, pairs.receiver, pairs.rowptr)
+    products = received * gather_rows(key, pairs.sender, sender_order(pairs))
+    channels = query.shape[1] // heads
+    return products.view(-1, heads, channels).sum(-1) / channels**0.5
+
+
+def check_heads(name: str, heads: int, width: int) -> None:
+    """Refuse a number of heads that does not divide the width; `name` is the recipe's field."""
+    require(
+        heads > 0 and width % heads == 0,
+        f"model.{name} is {heads}, which does not divide model.width = {width}: choose a divisor.",
+    )
 
 
 def check_stored(support: str | int) -> None:
