@@ -10,8 +10,8 @@ from rich.console import Console
 from ckgconv.cli import terminal
 from ckgconv.cli.curve import sparkline
 from ckgconv.engine.baseline import majority_predictor, mean_predictor
-from ckgconv.engine.folds import FoldedRuns, write_folds
-from ckgconv.engine.replicates import Replicates, write_replicates
+from ckgconv.engine.folds import FoldedRuns
+from ckgconv.engine.replicates import Replicates
 from ckgconv.engine.run import Run
 from ckgconv.files import valid_json
 
@@ -66,8 +66,8 @@ def report(run: Run, console: Console) -> None:
 def finish_replicates(found: list[Replicates], folders: list[Path], as_json: bool) -> None:
     """Write replicates.json of every seed, and print mean and s.d. over the seeds of its split."""
     for replicates, folder in zip(found, folders, strict=True):
-        write_replicates(folder, replicates)
-    _print_repeated(found, folders, as_json, "replicate", _lines_of_replicates)
+        replicates.write(folder)
+    _print_repeated(found, folders, as_json, _lines_of_replicates)
 
 
 def _lines_of_replicates(found: Replicates) -> Iterator[str]:
@@ -78,8 +78,8 @@ def _lines_of_replicates(found: Replicates) -> Iterator[str]:
 def finish_folds(found: list[FoldedRuns], folders: list[Path], as_json: bool) -> None:
     """Write folds.json of every seed, and print mean and s.d. over its folds."""
     for folded, folder in zip(found, folders, strict=True):
-        write_folds(folder, folded)
-    _print_repeated(found, folders, as_json, "fold", _lines_of_folds)
+        folded.write(folder)
+    _print_repeated(found, folders, as_json, _lines_of_folds)
 
 
 def _lines_of_folds(found: FoldedRuns) -> Iterator[str]:
@@ -92,9 +92,9 @@ def _lines_of_folds(found: FoldedRuns) -> Iterator[str]:
 
 
 def _print_repeated(
-    found: Sequence[Repeated], folders: list[Path], as_json: bool, name: str, lines: Callable[[Repeated], Iterator[str]]
+    found: Sequence[Repeated], folders: list[Path], as_json: bool, lines: Callable[[Repeated], Iterator[str]]
 ) -> None:
-    """Folds or replicates of every seed: their `lines`, and where runs of that `name` are; or all of it as JSON."""
+    """Folds or replicates of every seed: their `lines`, and where their runs are; or all of it as JSON."""
     if as_json:
         results = [each.to_json() | {"runs": [summary(run) for run in each.runs]} for each in found]
         print(valid_json(results if len(results) > 1 else results[0]))
@@ -103,7 +103,7 @@ def _print_repeated(
     for each, folder in zip(found, folders, strict=True):
         for line in lines(each):
             console.print(line)
-        console.print(f"runs: {folder}/{name}0 … {name}{len(each.runs) - 1}")
+        console.print(f"runs: {folder}/{each.name}0 … {each.name}{len(each.runs) - 1}")
 
 
 def report_seeds(runs: list[Run]) -> None:

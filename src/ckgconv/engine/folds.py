@@ -10,39 +10,22 @@ chosen, so both flatter the network; `tested` does not.
 """
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, ClassVar, Unpack
 
 from ckgconv.checks import check_whole
-from ckgconv.engine.repeated import MeanAndDeviation, TrainOptions, mean_and_deviation, train_each
+from ckgconv.engine.repeated import MeanAndDeviation, RepeatedRuns, TrainOptions, mean_and_deviation, train_each
 from ckgconv.engine.run import Run
-from ckgconv.files import valid_json, write_text
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe as recipe_of
 from ckgconv.tasks.metrics import better
 
 
-@dataclass(frozen=True)
-class FoldedRuns:
-    """The runs of all folds, in order."""
+class FoldedRuns(RepeatedRuns):
+    """The runs of all folds."""
 
-    runs: Sequence[Run]
-
-    @property
-    def metric(self) -> str:
-        return self.runs[0].record.metric
-
-    @property
-    def tested(self) -> MeanAndDeviation:
-        """Test metric of the best validation epoch of each fold."""
-        return mean_and_deviation([_best(run).test for run in self.runs])
-
-    @property
-    def validated(self) -> MeanAndDeviation:
-        """Validation metric of the best validation epoch of each fold."""
-        return mean_and_deviation([_best(run).val for run in self.runs])
+    name: ClassVar[str] = "fold"
 
     @property
     def common_epoch(self) -> int:
@@ -59,17 +42,8 @@ class FoldedRuns:
         """Validation metric of every fold at the common epoch."""
         return mean_and_deviation([_curve(run)[self.common_epoch] for run in self.runs])
 
-    def to_json(self) -> dict[str, Any]:
-        """What folds.json contains."""
-        return {
-            "folds": len(self.runs),
-            "metric": self.metric,
-            "tested": dict(vars(self.tested)),
-            "validated": dict(vars(self.validated)),
-            "common_epoch": self.common_epoch,
-            "at_common_epoch": dict(vars(self.at_common_epoch)),
-            "tests": [_best(run).test for run in self.runs],
-        }
+    def further(self) -> dict[str, Any]:
+        return {"common_epoch": self.common_epoch, "at_common_epoch": dict(vars(self.at_common_epoch))}
 
 
 def train_folds(
@@ -88,7 +62,7 @@ def train_folds(
     folders = [None if folder is None else fold_folder(folder, fold) for fold in range(folds)]
     found = FoldedRuns(train_each([fold_recipe(recipe, folds, fold) for fold in range(folds)], folders, options))
     if folder is not None:
-        write_folds(Path(folder), found)
+        found.write(Path(folder))
     return found
 
 
@@ -100,17 +74,6 @@ def fold_recipe(recipe: Recipe, folds: int, fold: int) -> Recipe:
 def fold_folder(folder: Path | str, fold: int) -> Path:
     """Where the run of a fold is kept."""
     return Path(folder) / f"fold{fold}"
-
-
-def write_folds(folder: Path, found: FoldedRuns) -> None:
-    """folds.json, by the first process."""
-    if found.runs[0].learner.fabric.is_global_zero:
-        write_text(folder / "folds.json", valid_json(found.to_json(), indent=1))
-
-
-def _best(run: Run) -> Any:
-    assert run.record.best is not None
-    return run.record.best
 
 
 def _curve(run: Run) -> list[float]:

@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, ClassVar
 
 from ckgconv.checks import require
 from ckgconv.engine.parts import GivenParts
@@ -11,6 +12,7 @@ from ckgconv.engine.run import Run, train
 from ckgconv.engine.run_data import GivenData
 from ckgconv.engine.run_folder import has_run
 from ckgconv.engine.watcher import Watcher
+from ckgconv.files import valid_json, write_text
 from ckgconv.recipe import Recipe
 
 
@@ -41,6 +43,48 @@ def mean_and_deviation(values: Sequence[float | None]) -> MeanAndDeviation:
     known = [float("nan") if value is None else value for value in values]
     defined = len(known) > 1 and all(value == value for value in known)
     return MeanAndDeviation(statistics.fmean(known), statistics.stdev(known) if defined else float("nan"))
+
+
+@dataclass(frozen=True)
+class RepeatedRuns:
+    """Runs that differ in their split alone, in order."""
+
+    runs: Sequence[Run]
+    name: ClassVar[str]  # of the runs: their number follows it in the names of their folders
+
+    @property
+    def metric(self) -> str:
+        return self.runs[0].record.metric
+
+    @property
+    def tested(self) -> MeanAndDeviation:
+        """Test metric of the best validation epoch of each."""
+        return mean_and_deviation([run.record.test for run in self.runs])
+
+    @property
+    def validated(self) -> MeanAndDeviation:
+        """Validation metric of that epoch."""
+        return mean_and_deviation([None if run.record.best is None else run.record.best.val for run in self.runs])
+
+    def to_json(self) -> dict[str, Any]:
+        """What the file of `write` contains."""
+        return {
+            f"{self.name}s": len(self.runs),
+            "metric": self.metric,
+            "tested": dict(vars(self.tested)),
+            "validated": dict(vars(self.validated)),
+            **self.further(),
+            "tests": [run.record.test for run in self.runs],
+        }
+
+    def further(self) -> dict[str, Any]:
+        """What such runs report besides."""
+        return {}
+
+    def write(self, folder: Path) -> None:
+        """folds.json or replicates.json, by the first process."""
+        if self.runs[0].learner.fabric.is_global_zero:
+            write_text(folder / f"{self.name}s.json", valid_json(self.to_json(), indent=1))
 
 
 def train_each(recipes: Sequence[Recipe], folders: Sequence[Path | None], options: TrainOptions) -> list[Run]:

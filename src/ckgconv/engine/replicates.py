@@ -4,16 +4,13 @@ Replicate i splits the rows with the seed `data.split_seed` + i; the seed of the
 spread is that of the split.
 """
 
-import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from statistics import fmean
+from typing import Any, ClassVar, Unpack
 
 from ckgconv.checks import check_whole, require
-from ckgconv.engine.repeated import MeanAndDeviation, TrainOptions, mean_and_deviation, train_each
-from ckgconv.engine.run import Run
-from ckgconv.files import valid_json, write_text
+from ckgconv.engine.repeated import MeanAndDeviation, RepeatedRuns, TrainOptions, mean_and_deviation, train_each
 from ckgconv.recipe import Recipe
 from ckgconv.recipes import recipe as recipe_of
 
@@ -21,25 +18,10 @@ from ckgconv.recipes import recipe as recipe_of
 FIXED = ("official", "scaffold", "column")
 
 
-@dataclass(frozen=True)
-class Replicates:
-    """The runs of all replicates, in order."""
+class Replicates(RepeatedRuns):
+    """The runs of all replicates."""
 
-    runs: Sequence[Run]
-
-    @property
-    def metric(self) -> str:
-        return self.runs[0].record.metric
-
-    @property
-    def tested(self) -> MeanAndDeviation:
-        """Test metric of the best validation epoch of each."""
-        return mean_and_deviation([run.record.test for run in self.runs])
-
-    @property
-    def validated(self) -> MeanAndDeviation:
-        """Validation metric of that epoch."""
-        return mean_and_deviation([None if run.record.best is None else run.record.best.val for run in self.runs])
+    name: ClassVar[str] = "replicate"
 
     @property
     def others(self) -> dict[str, MeanAndDeviation]:
@@ -47,17 +29,11 @@ class Replicates:
         tests = [(run.record.metrics or {}).get("test", {}) for run in self.runs]
         return {name: mean_and_deviation([each.get(name) for each in tests]) for name in tests[0]}
 
+    def further(self) -> dict[str, Any]:
+        return {"metrics": {name: dict(vars(tested)) for name, tested in self.others.items()}}
+
     def to_json(self) -> dict[str, Any]:
-        """What replicates.json contains."""
-        return {
-            "replicates": len(self.runs),
-            "metric": self.metric,
-            "tested": dict(vars(self.tested)),
-            "validated": dict(vars(self.validated)),
-            "metrics": {name: dict(vars(tested)) for name, tested in self.others.items()},
-            "tests": [run.record.test for run in self.runs],
-            "seconds": statistics.fmean(run.record.wall_s for run in self.runs),
-        }
+        return {**super().to_json(), "seconds": fmean(run.record.wall_s for run in self.runs)}
 
 
 def train_replicates(
@@ -77,7 +53,7 @@ def train_replicates(
     folders = [None if folder is None else replicate_folder(folder, number) for number in numbers]
     found = Replicates(train_each([replicate_recipe(recipe, number) for number in numbers], folders, options))
     if folder is not None:
-        write_replicates(Path(folder), found)
+        found.write(Path(folder))
     return found
 
 
@@ -95,9 +71,3 @@ def replicate_recipe(recipe: Recipe, number: int) -> Recipe:
 def replicate_folder(folder: Path | str, number: int) -> Path:
     """Where a replicate is kept."""
     return Path(folder) / f"replicate{number}"
-
-
-def write_replicates(folder: Path, found: Replicates) -> None:
-    """replicates.json, by the first process."""
-    if found.runs[0].learner.fabric.is_global_zero:
-        write_text(folder / "replicates.json", valid_json(found.to_json(), indent=1))
