@@ -14,8 +14,8 @@ from ckgconv.backends.cuda.node_pass.options import Dropout as NodeDropout
 from ckgconv.backends.cuda.pairs_pass import launch as pairs_pass
 from ckgconv.backends.cuda.pairs_pass.options import Dropout, rows_of, settings_of
 from ckgconv.backends.cuda.streams import IN_ORDER
-from ckgconv.backends.stages import Stage
 from ckgconv.nn import WeightedBatchNorm
+from ckgconv.ops.kernel_mlp import Stage
 
 # Graphs of a batch, nodes of each, layers, width: the means of the training splits.
 SHAPES = {

@@ -14,9 +14,7 @@ from torch import Tensor
 
 from ckgconv.nn.kernel import Kernel
 from ckgconv.nn.norm import WeightedBatchNorm
-from ckgconv.ops.kernel_mlp import FIELDS, Stage, grouped
-
-__all__ = ["FIELDS", "Stage", "StageStatistics", "by_layer", "grouped", "has_batch_norms", "mlp_dropout", "stages_of"]
+from ckgconv.ops.kernel_mlp import Stage
 
 StageStatistics = Sequence[tuple[Tensor, Tensor]]  # running mean and variance of each stage's norm
 

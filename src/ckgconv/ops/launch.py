@@ -7,7 +7,8 @@ sums, statistics and gradients of parameters are always float32.
 import torch
 from torch import Tensor
 
-LEVELS = 2**16  # resolution of a dropout decision
+from ckgconv.ops.dropout.packed import inverse_share, levels_kept
+
 INTERPRETED_PROGRAMS = 4
 
 
@@ -30,8 +31,8 @@ def programs(x: Tensor, busy: int) -> int:
 
 def threshold(probability: float) -> tuple[int, float]:
     """The bound on 16 random bits below which an entry is kept, and the factor that preserves the expectation."""
-    level = round(LEVELS * (1 - probability))
-    return level, LEVELS / level if level else 0.0
+    level = levels_kept(probability)
+    return level, inverse_share(level)
 
 
 def draw_seeds(device: torch.device, count: int) -> Tensor:

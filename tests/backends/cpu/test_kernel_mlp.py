@@ -12,9 +12,10 @@ from torch.func import functional_call
 from ckgconv.backends import accelerate, plain
 from ckgconv.backends.cpu import kernel_mlp
 from ckgconv.backends.cpu.kernel import CPUKernel
-from ckgconv.backends.stages import Stage, by_layer, stages_of
+from ckgconv.backends.stages import by_layer, stages_of
 from ckgconv.graphs import Pairs
 from ckgconv.nn import Kernel
+from ckgconv.ops.kernel_mlp import Stage
 from ckgconv.pairs import global_support
 from ckgconv.pe import rrwp, sparse_rrwp
 

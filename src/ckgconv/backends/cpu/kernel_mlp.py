@@ -19,10 +19,11 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cpu.memory import Memory
-from ckgconv.backends.stages import Stage, StageStatistics, grouped
+from ckgconv.backends.stages import StageStatistics
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.ops.derivatives import first_derivatives_only
 from ckgconv.ops.dropout.packed import LEVELS, draw_bits, inverse_share, keep_factor, levels_kept
+from ckgconv.ops.kernel_mlp import Stage, grouped
 
 EVALUATED_ROWS = 2**15  # per chunk, so that intermediate values stay in cache
 

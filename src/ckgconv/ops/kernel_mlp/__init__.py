@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ckgconv.ops.all_reduce import several_processes
 from ckgconv.ops.derivatives import under_transform
-from ckgconv.ops.kernel_mlp import chunked
+from ckgconv.ops.kernel_mlp.chunked import kernel_mlp
 from ckgconv.ops.kernel_mlp.naive import FIELDS, Stage, grouped
 
 
@@ -18,13 +18,6 @@ def applies(x: Tensor, row_weight: Tensor, stages: Sequence[Stage]) -> bool:
     values = [x, row_weight, *(field for stage in stages for field in stage)]
     alike = all(value.dtype == x.dtype and value.device == x.device for value in values)
     return alike and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64) and x.shape[0] > 0
-
-
-def kernel_mlp(
-    x: Tensor, row_weight: Tensor, stages: Sequence[Stage], epsilon: float
-) -> tuple[Tensor, Sequence[Tensor], Sequence[Tensor], Tensor]:
-    """As `naive`, where it `applies`."""
-    return chunked.kernel_mlp(x, row_weight, stages, epsilon)
 
 
 __all__ = ["FIELDS", "Stage", "applies", "grouped", "kernel_mlp"]

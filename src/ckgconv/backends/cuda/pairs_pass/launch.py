@@ -17,8 +17,8 @@ from torch import Tensor
 from ckgconv.backends.cuda.pairs_pass.backward import Backward, pitched
 from ckgconv.backends.cuda.pairs_pass.forward import Forward
 from ckgconv.backends.cuda.pairs_pass.options import Dropout, Rows, Settings
-from ckgconv.backends.stages import FIELDS, Stage, grouped
 from ckgconv.ops.derivatives import first_derivatives_only
+from ckgconv.ops.kernel_mlp import FIELDS, Stage, grouped
 from ckgconv.ops.launch import pitch
 
 

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.streams import Streams
-from ckgconv.backends.stages import Stage, StageStatistics
+from ckgconv.backends.stages import StageStatistics
 from ckgconv.nn.norm import WeightedBatchNorm
+from ckgconv.ops.kernel_mlp import Stage
 from ckgconv.ops.launch import launch_options, pitch, product_precision, programs, storage, threshold, tile_width
 
 
