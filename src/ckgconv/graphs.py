@@ -84,15 +84,15 @@ class PackedGraphs:
 class Coordinates:
     """Pseudo-coordinates P of node pairs, sorted by receiver, then sender.
 
-    Either every pair of every graph is stored (`complete`, Σ n² rows), or all that differ from zero, or, where far
-    pairs are not zero, only those that somebody asked for.
+    All pairs of all graphs are stored (`complete`, Σ n² rows), or all that differ from zero, or, where far pairs are
+    not zero, those that were asked for.
     """
 
     receiver: Tensor  # [P] int64
     sender: Tensor  # [P] int64
     values: Tensor  # [P, C], or [P] int64 for the shortest-path distance
     complete: bool
-    zero_elsewhere: bool = True  # whether a pair that is not stored is zero; of no meaning where all are
+    zero_elsewhere: bool = True  # whether a pair that is not stored is zero; meaningless where all are stored
     within: int | None = None  # k, where the pairs are known to be all those within k hops
 
 
@@ -120,7 +120,7 @@ class Pairs:
     sender_rows: Tensor | None = None  # [P] rows by sender, then receiver
     sender_receiver: Tensor | None = None  # [P] receivers of these rows
     rescaled: Tensor | None = None  # [R, C] |supp(i)| P_ij of random walks; None: the step computes it
-    # Until the pairs are part of a batch:
+    # Only before the pairs are part of a batch:
     graphs: PackedGraphs | None = None  # the graphs whose pairs they are
 
     @property
@@ -138,7 +138,7 @@ class GraphBatch:
     """The input of a network, as tensors; nothing here depends on parameters."""
 
     node_features: Tensor  # [N, F] floating or int64
-    node_encoding: Tensor  # [N, K] return probabilities, the node part of the encoding
+    node_encoding: Tensor  # [N, K] the node part of the encoding, such as return probabilities
     degree: Tensor  # [N]
     node_ptr: Tensor  # [G + 1] int64
     pairs: Pairs

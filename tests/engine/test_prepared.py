@@ -68,14 +68,14 @@ def test_no_more_is_kept_than_the_share_of_free_memory(monkeypatch):
     chosen = many_graphs_recipe()
     data = small_dataset(chosen, graphs=18)
     run = train(chosen, data=data, device="cpu")
-    kept = run.learner.of_data.batches
+    kept = run.learner.cache.batches
     sizes = [prepared.tensor_bytes(each) for each in kept.batches.values()]
     assert kept.held_bytes == sum(sizes) <= kept.most_bytes
     batch = next(iter(kept.batches.values())).batch
     assert prepared.tensor_bytes(next(iter(kept.batches.values()))) > batch.pairs.coordinates.nbytes
     most = 2 * max(sizes)
     monkeypatch.setattr(prepared, "free_bytes", lambda device: most / prepared.SHARE)
-    bounded = train(chosen, data=data, device="cpu").learner.of_data.batches
+    bounded = train(chosen, data=data, device="cpu").learner.cache.batches
     assert bounded.most_bytes == most
     assert 0 < bounded.held_bytes <= most
     assert len(bounded.batches) < len(kept.batches)

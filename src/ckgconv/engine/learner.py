@@ -45,7 +45,7 @@ def _nothing(sentence: str) -> None: ...
 
 
 @dataclass
-class OfData:
+class DataCache:
     """What depends on the data of a learner alone: each is computed when it is first needed, then kept."""
 
     batches: "PreparedBatches | None" = None  # those that come again
@@ -74,7 +74,7 @@ class Learner:
     watched: bool = False  # whether something must be called after every step
     replays: dict[str, "Replay"] = field(default_factory=dict)  # captured steps by name
     source: "Source | None" = None  # of the batches of captured steps, once there is one
-    of_data: OfData = field(default_factory=OfData)
+    cache: DataCache = field(default_factory=DataCache)
 
     @property
     def captures(self) -> bool:

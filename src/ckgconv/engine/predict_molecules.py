@@ -60,7 +60,7 @@ def predict_smiles(
     rows = [smiles] if isinstance(smiles, str) else smiles
     molecules, reasons = read_for([run], rows)
     molecules = molecules if features is None else with_values(molecules, features)
-    found = predict_molecules(run, molecules, tick, with_features=True)
+    found = predict_molecules(run, molecules, tick, with_embeddings=True)
     assert found.embeddings is not None
     return Predictions(_listed(found.values, reasons), _listed(found.embeddings, reasons), reasons)
 
@@ -83,42 +83,40 @@ def reading_of(runs: Sequence[Run]) -> tuple[Featuriser, int]:
 
 
 def predict_molecules(
-    run: Run, molecules: Sequence[Molecule | None], tick: Tick = _no_tick, with_features: bool = False
+    run: Run, molecules: Sequence[Molecule | None], tick: Tick = _no_tick, with_embeddings: bool = False
 ) -> Outcomes:
     """Predict molecules that have been read, with what the head reads where asked for."""
     rows = [row for row, each in enumerate(molecules) if each is not None]
     values = np.full((len(molecules), run.model.outputs), np.nan)
-    features: NDArray[np.float64] | None = None
+    embeddings: NDArray[np.float64] | None = None
     tick(len(molecules) - len(rows))
     device = run.learner.fabric.device
     for chosen in batches_of(rows, molecules, run.recipe.training.batch_size):
         kept = [each for row in chosen if (each := molecules[row]) is not None]
         packed = pack_molecules(kept, recipe=run.recipe.data).to(device)
         batch = packed.batch(torch.arange(len(chosen), device=device))
-        predicted, embedded = predicted_with_features(run, batch) if with_features else (run_batch(run, batch), None)
+        predicted, embedded = outcome_of(run, batch, with_embeddings)
         values[chosen] = predicted.double().cpu().numpy()
         if embedded is not None:
-            if features is None:
-                features = np.full((len(molecules), embedded.shape[1]), np.nan)
-            features[chosen] = embedded.double().cpu().numpy()
+            if embeddings is None:
+                embeddings = np.full((len(molecules), embedded.shape[1]), np.nan)
+            embeddings[chosen] = embedded.double().cpu().numpy()
         tick(len(chosen))
-    if with_features and features is None:
-        features = np.full((len(molecules), run.model.head_width), np.nan)
-    return Outcomes(values, features)
+    if with_embeddings and embeddings is None:
+        embeddings = np.full((len(molecules), run.model.head_width), np.nan)
+    return Outcomes(values, embeddings)
 
 
-def run_batch(run: Run, batch: Any) -> Tensor:
-    """[M, T] values or probabilities."""
-    return run.learner.task.loss.outcome(predict_batch(run.learner, batch))[0]
+def outcome_of(run: Run, batch: Any, with_embeddings: bool) -> tuple[Tensor, Tensor | None]:
+    """[M, T] values or probabilities, and [M, D] what the head reads where asked for."""
+    if with_embeddings:
+        predicted, embeddings = output_and_embeddings(run, batch)
+    else:
+        predicted, embeddings = predict_batch(run.learner, batch), None
+    return run.learner.task.loss.outcome(predicted)[0], embeddings
 
 
-def predicted_with_features(run: Run, batch: Any) -> tuple[Tensor, Tensor]:
-    """[M, T] values or probabilities and [M, D] what the head reads, in one evaluation of the network."""
-    predicted, features = read_and_embedded(run, batch)
-    return run.learner.task.loss.outcome(predicted)[0], features
-
-
-def read_and_embedded(run: Run, batch: Any) -> tuple[Tensor, Tensor]:
+def output_and_embeddings(run: Run, batch: Any) -> tuple[Tensor, Tensor]:
     """[M, T] what the head says and [M, D] what it reads, in one evaluation of the network."""
     head, seen = getattr(run.model, "head", None), []
     if head is None:

@@ -9,7 +9,7 @@ from torch import Tensor
 from ckgconv.checks import check_instance
 from ckgconv.data import PackedDataset
 from ckgconv.engine.layerwise import node_states, predictions
-from ckgconv.engine.predict_molecules import MOST_PAIRS, read_and_embedded
+from ckgconv.engine.predict_molecules import MOST_PAIRS, output_and_embeddings
 from ckgconv.engine.run import Run
 from ckgconv.engine.sampling import graph_of, sampled
 from ckgconv.engine.window import fits
@@ -43,7 +43,7 @@ def predict_packed(
     owners, found, embeddings = [], [], []
     for graphs in graph_batches(data, graphs_at_once(run)):
         batch = run.learner.batch(graphs, data)
-        predicted, embedded = read_and_embedded(run, batch)
+        predicted, embedded = output_and_embeddings(run, batch)
         found.append(predicted.cpu())
         embeddings.append(embedded.cpu())
         owners.append((graphs[batch.batch] if per_node else graphs).cpu())

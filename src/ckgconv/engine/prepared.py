@@ -68,6 +68,6 @@ def tensor_bytes(prepared: Prepared) -> int:
 
 
 def _batches_of(learner: Learner) -> PreparedBatches:
-    if learner.of_data.batches is None:
-        learner.of_data.batches = PreparedBatches(SHARE * (free_bytes(learner.fabric.device) or 0))
-    return learner.of_data.batches
+    if learner.cache.batches is None:
+        learner.cache.batches = PreparedBatches(SHARE * (free_bytes(learner.fabric.device) or 0))
+    return learner.cache.batches

@@ -44,7 +44,7 @@ from ckgconv.engine.watcher import Silence, Watcher
 from ckgconv.engine.weight_average import WeightAverage
 from ckgconv.engine.window import fits
 from ckgconv.files import write_text
-from ckgconv.nn.graph_model import GraphModel
+from ckgconv.nn.graph_model import GraphModel, count_parameters
 from ckgconv.pairs.memory import explaining_lack_of_memory
 from ckgconv.recipe import Recipe
 from ckgconv.recipe.limits import LARGEST_SEED
@@ -118,7 +118,8 @@ def train(
     watcher, parts = watcher or Silence(), parts_of(given)
     folder = _folder_of(recipe, folder, watcher)
     recipe = parts.named_in(recipe_of(recipe) if isinstance(recipe, str) else recipe)
-    _check_settings(recipe, seed)
+    check_run(recipe)
+    check_seed(seed)
     with nullcontext() if folder is None or process_rank() > 0 else locked_run(folder):
         check_folder(folder, recipe, seed, precision, resume)
         saved = saved_record(folder).data if resume and folder is not None else None
@@ -134,8 +135,7 @@ def train(
         learner = make_learner(fabric, model, graphs, recipe, parts)
         learner.tell = getattr(watcher, "note", learner.tell)  # a watcher need not have it
         _try_one_graph(learner)
-        parameters = sum(parameter.numel() for parameter in learner.model.parameters())
-        record = new_record(recipe, seed, parameters, fabric.device, precision, identity)
+        record = new_record(recipe, seed, count_parameters([learner.model]), fabric.device, precision, identity)
         record = replace(record, metric=learner.task.metric_name)
         run = Run(recipe, learner, record, folder, {}, EpochMean(recipe.training.epochs), rows=rows)
         first_epoch = restore(run, watcher) if resume else 0
@@ -225,11 +225,6 @@ def check_seed(seed: object) -> None:
         whole and 0 <= seed <= LARGEST_SEED,  # type: ignore[operator]
         f"The seed is {shown(seed)}: give a number from 0 to {LARGEST_SEED}.",
     )
-
-
-def _check_settings(recipe: Recipe, seed: int) -> None:
-    check_run(recipe)
-    check_seed(seed)
 
 
 @explaining_lack_of_memory()

@@ -45,9 +45,9 @@ def sampled(learner: Learner) -> bool:
 
 def own_graph(learner: Learner) -> LargeGraph:
     """All graphs of the learner's own data as one, built once."""
-    if learner.of_data.graph is None:
-        learner.of_data.graph = graph_of(learner, learner.data)
-    return learner.of_data.graph
+    if learner.cache.graph is None:
+        learner.cache.graph = graph_of(learner, learner.data)
+    return learner.cache.graph
 
 
 def graph_of(learner: Learner, data: PackedDataset) -> LargeGraph:
@@ -117,12 +117,12 @@ def part_sample(learner: Learner, graph: LargeGraph, nodes: Tensor) -> Sample:
 
 def _division(learner: Learner, graph: LargeGraph) -> Division:
     """The learner's own graph, divided once."""
-    if learner.of_data.division is None:
+    if learner.cache.division is None:
         ends = torch.stack([graph.edges.key // graph.num_nodes, graph.edges.key % graph.num_nodes])
         part = partition(ends, graph.num_nodes, learner.recipe.sampling.parts)
         count = torch.bincount(part, minlength=learner.recipe.sampling.parts)
-        learner.of_data.division = Division(part.argsort(stable=True), pointer(count))
-    return learner.of_data.division
+        learner.cache.division = Division(part.argsort(stable=True), pointer(count))
+    return learner.cache.division
 
 
 def node_targets(learner: Learner, nodes: Tensor) -> Tensor:
@@ -134,8 +134,8 @@ def node_targets(learner: Learner, nodes: Tensor) -> Tensor:
 
 def _counting(learner: Learner, nodes: Tensor) -> Tensor:
     """Which of the nodes are training nodes."""
-    if learner.of_data.training_nodes is None:
+    if learner.cache.training_nodes is None:
         rows = learner.data.target_rows("train")
         mask = torch.zeros(int(learner.data.node_ptr[-1]), dtype=torch.bool, device=rows.device)
-        learner.of_data.training_nodes = mask.index_fill_(0, rows, True)
-    return learner.of_data.training_nodes[nodes]
+        learner.cache.training_nodes = mask.index_fill_(0, rows, True)
+    return learner.cache.training_nodes[nodes]

@@ -128,7 +128,7 @@ class Predictor:
         # The last member's rows are the ones that are done.
         ticks = [_no_tick] * (len(self.runs) - 1) + [tick or _no_tick]
         pairs = zip(self.runs, ticks, strict=True)
-        found = [predict_molecules(run, molecules, each, with_features=embed) for run, each in pairs]
+        found = [predict_molecules(run, molecules, each, with_embeddings=embed) for run, each in pairs]
         members, several = np.stack([each.values for each in found]), len(self.runs) > 1
         values, deviation = members.mean(0), members.std(0, ddof=1) if several else None
         lower, upper = self.interval(values, deviation)

@@ -100,16 +100,16 @@ def _side_by_side(
     heads, widths = channels.heads, [channels.depthwise.convolved, channels.heads.convolved]
     summed = convolve(channels.depthwise, h, KernelValues(kernel, None), batch.pairs)
     if seed is not None:
-        beside = attended(heads, h, bias, batch, seed)
+        of_attention = attended(heads, h, bias, batch, seed)
     else:
-        beside = convolve(heads, h, heads.weights(h, bias, batch.pairs), batch.pairs)
-    weight, weight_beside = fields.weight.split(widths, dim=1)
+        of_attention = convolve(heads, h, heads.weights(h, bias, batch.pairs), batch.pairs)
+    weight, weight_a = fields.weight.split(widths, dim=1)
     if convolution.degree_scaler is not None:
-        theta1, theta1_beside = fields.theta1.split(widths)
-        theta2, theta2_beside = fields.theta2.split(widths)
+        theta1, theta1_a = fields.theta1.split(widths)
+        theta2, theta2_a = fields.theta2.split(widths)
         fields = fields._replace(theta1=theta1, theta2=theta2)
-        beside = beside * (theta1_beside + batch.degree.sqrt().unsqueeze(-1) * theta2_beside)
-    return h + beside @ weight_beside.T, summed, fields._replace(weight=weight.contiguous())
+        of_attention = of_attention * (theta1_a + batch.degree.sqrt().unsqueeze(-1) * theta2_a)
+    return h + of_attention @ weight_a.T, summed, fields._replace(weight=weight.contiguous())
 
 
 def attended(heads: AttentionHeads, h: Tensor, bias: Tensor, batch: GraphBatch, seed: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """One layer of the attention pass as an autograd function; the specification is `nn.attention` and `nn.grit`.
 
-A pair state between two layers is kept before its norm, z [P, D], beside the norm as an affine map [2, D] and the
+A pair state between two layers is kept before its norm, z [P, D], next to the norm as an affine map [2, D] and the
 moments [3, D] of z: whoever reads z applies the norm as it reads. The gradient of z is then that of BN(z), and the
 gradient of the affine map holds its two sums, Σ g ẑ and Σ g, which the norm's own gradient needs.
 
