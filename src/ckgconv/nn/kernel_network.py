@@ -31,9 +31,13 @@ class Kernels(Protocol):
 
     def __call__(self, pair_features: Tensor, pairs: Pairs) -> Iterable[KernelValues]: ...
 
-    def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int) -> KernelValues: ...
+    def of_layer(self, pair_features: Tensor, pairs: Pairs, layer: int) -> KernelValues:
+        """ψ of one layer."""
+        ...
 
-    def values_per_row(self) -> int: ...
+    def values_per_row(self) -> int:
+        """κ of `step_memory`."""
+        ...
 
 
 class KernelNetwork(GraphModel):
@@ -94,6 +98,7 @@ class KernelNetwork(GraphModel):
             return self.pair_stem(batch.pairs, batch.degree, self._edges(batch), batch.position)
 
     def _edges(self, batch: GraphBatch) -> Edges | None:
+        """Embedded attributes [E, D] and their rows; None where edges have none."""
         if self.edge_encoder is None:
             return None
         return Edges(batch.edge_row, self.edge_encoder(batch.edge_features, batch.edge_row.shape[0]))

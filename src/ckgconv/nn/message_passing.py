@@ -155,6 +155,7 @@ class MessagePassingBlock(nn.Module):
         return out if batch.node_weight is None else out * batch.node_weight.unsqueeze(-1), edges
 
     def _joined(self, h: Tensor, change: Tensor) -> Tensor:
+        """h + drop(change) [N, D], or without h where there is no residual sum."""
         change = dropout(change, self.dropout, self.training)
         return h + change if self.residual else change
 

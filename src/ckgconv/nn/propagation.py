@@ -81,6 +81,7 @@ class Propagation(GraphModel):
         return torch.cat([self._mean(block * kept, psi, pairs) for block in x.split(BLOCK, dim=1)], dim=1)
 
     def _mean(self, x: Tensor, psi: KernelValues, pairs: Pairs) -> Tensor:
+        """Mean of x⁰ … x^K [N, ·]."""
         total = x
         for _ in range(self.recipe.order):
             x = convolve(self.channels, x, psi, pairs)

@@ -147,6 +147,7 @@ class Encoding:
         return nodes_by_size(graphs, lambda part: return_probabilities(part, self.node_steps, dtype))
 
     def pairs(self, graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype) -> Pairs:
+        """The support, with the coordinates that `coordinates` returned."""
         if isinstance(self.support, int):
             return hop_support(graphs, coordinates, self.support, dtype)
         return global_support(graphs, coordinates, dtype)

@@ -73,6 +73,7 @@ def check_pairs(pairs: Pairs, graphs: PackedGraphs, encoding: Encoding, dtype: t
 
 
 def _checked_values(values: Tensor, rows: int, encoding: Encoding, dtype: torch.dtype) -> Tensor:
+    """`pair_encoding` [P, C], or [P] distances, if the encoding has such values."""
     remedy = f"precompute with the transform of encoding {encoding.name!r} and the model's steps."
     if encoding.coordinate.whole_numbers:
         check_shape("pair_encoding", values, (rows,), remedy)

@@ -92,6 +92,7 @@ def row_of(receiver: Tensor, sender: Tensor, pairs: Pairs | Coordinates, num_nod
 
 
 def _pairs(graphs: PackedGraphs, coordinates: Coordinates, dtype: torch.dtype | None) -> Pairs:
+    """The support that consists of the stored pairs; sizes in `dtype`, by default that of the coordinates."""
     rowptr = _rowptr(graphs, coordinates.receiver)
     values = coordinates.values
     if dtype is None:

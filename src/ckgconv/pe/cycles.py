@@ -135,6 +135,7 @@ def _edges_of(graphs: PackedGraphs) -> Iterator[np.ndarray]:
 
 
 def _all_cycles(neighbours: list[list[int]], longest: int) -> Iterator[Cycle]:
+    """Every cycle once, from its smallest node."""
     for start in range(len(neighbours)):
         yield from _extended([start], neighbours, _distances(start, neighbours, longest), longest)
 

@@ -32,6 +32,7 @@ class SparseMatrix:
         return pointer(torch.bincount(self.row, minlength=self.size))
 
     def __matmul__(self, other: "SparseMatrix") -> "SparseMatrix":
+        """The product, as `sparse_matrix` stores it."""
         # Each entry (i, k) meets the whole row k of the other matrix.
         left, within = entries_of(other.rowptr.diff()[self.column])
         right = other.rowptr[self.column[left]] + within

@@ -127,6 +127,7 @@ def packed(data: Data, flow: Flow) -> PackedGraphs:
 
 
 def write(data: Data, coordinates: Coordinates, source: str, flow: Flow) -> Data:
+    """`data` with the coordinates, and with what names them."""
     data.pair_index = index_of(coordinates.receiver, coordinates.sender, flow)
     data.pair_encoding = coordinates.values
     data.pair_source = f"{source} {flow}"

@@ -55,6 +55,7 @@ class FusedCKGCN(StreamedModel, CKGCN):
         return self.pooled(self.node_states(batch, streams), batch)
 
     def node_states(self, batch: GraphBatch, streams: Streams = IN_ORDER) -> Tensor:
+        """hᴸ [N, D], by the streams of the figure above."""
         if not dispatch.uses_triton(batch.degree):
             return super().node_states(batch)
         with without_autocast(batch.degree):

@@ -53,6 +53,7 @@ def place_nodes(
     node_ptr, numbers, graphs, index, owner, start, real, sizes, pair_start, filled, rowptr, support_size, diagonal,
     nodes, pairs, ROWS: tl.constexpr, GRAPHS: tl.constexpr,
 ):  # fmt: skip
+    """What belongs to nodes; the first program also writes what belongs to graphs."""
     first, size = extents(node_ptr, numbers, graphs, GRAPHS)
     node_start, pair_first = before(size), before(size * size)
     graph = tl.arange(0, GRAPHS)
@@ -81,6 +82,7 @@ def place_edges(
     node_ptr, edge_ptr, receiver, sender, stride, numbers, graphs, edge, edge_row, edge_node, cell, degree,
     edges, pairs, largest, ROWS: tl.constexpr, GRAPHS: tl.constexpr,
 ):  # fmt: skip
+    """Edges, the pair, the receiver and the cell of M of each, and degrees."""
     first, count = extents(edge_ptr, numbers, graphs, GRAPHS)
     _, size = extents(node_ptr, numbers, graphs, GRAPHS)
     start = before(count)
@@ -116,6 +118,7 @@ def place_pairs(
     node_ptr, numbers, graphs, receiver, sender, transposed, row_weight, nodes, pairs, ROWS: tl.constexpr,
     GRAPHS: tl.constexpr,
 ):  # fmt: skip
+    """What belongs to pairs."""
     _, size = extents(node_ptr, numbers, graphs, GRAPHS)
     pair_first = before(size * size)
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)

@@ -78,6 +78,7 @@ def matrix(weight, WIDE: tl.constexpr, NARROW: tl.constexpr, BLOCK_W: tl.constex
 def store_matrix(
     target, values, WIDE: tl.constexpr, NARROW: tl.constexpr, BLOCK_W: tl.constexpr, BLOCK_N: tl.constexpr
 ):
+    """Write a tile [BLOCK_W, BLOCK_N] as a matrix [WIDE, NARROW]."""
     wide, narrow = tl.arange(0, BLOCK_W), tl.arange(0, BLOCK_N)
     inside = (wide < WIDE)[:, None] & (narrow < NARROW)[None, :]
     tl.store(target + wide[:, None] * NARROW + narrow[None, :], values, mask=inside)

@@ -21,6 +21,7 @@ from ckgconv.ops.tiles import gelu, kept, merge_tile, no_moments, row_cells, row
 
 @triton.jit
 def dropped(values, seed, rows, level, factor, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Dropout of a tile [ROWS, COLUMNS]."""
     return tl.where(kept(seed, rows, level, ROWS, COLUMNS), values * factor, 0.0)
 
 

@@ -48,6 +48,7 @@ def walk_powers(
     matrix, scratch, sizes, starts, out, largest, plane, steps, PRECISION: tl.constexpr, ROWS: tl.constexpr,
     TILE: tl.constexpr,
 ):  # fmt: skip
+    """Some rows of all powers of a graph of any size; two planes of `scratch` hold the last power and the next."""
     graph, block = tl.program_id(0), tl.program_id(1)
     size = tl.load(sizes + graph).to(tl.int32)
     start = tl.load(starts + graph).to(tl.int64)
