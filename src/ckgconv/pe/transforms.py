@@ -48,49 +48,39 @@ class AddSparseRRWP(AddRRWP):
         return sparse_rrwp(graphs, self.steps, self.counting)
 
 
-class AddHeat(BaseTransform):  # type: ignore[misc]
-    """Heat kernel of every pair at `steps` times, and its diagonal."""
+class OfSteps(BaseTransform):  # type: ignore[misc]
+    """Base of transforms that have steps, or times, and nothing else."""
 
     def __init__(self, steps: int, flow: Flow = SOURCE_TO_TARGET) -> None:
         self.steps = steps
         self.flow = flow
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(steps={self.steps})"
+
+
+class AddHeat(OfSteps):
+    """Heat kernel of every pair at `steps` times, and its diagonal."""
 
     def forward(self, data: Data) -> Data:
         coordinates = heat(packed(data, self.flow), self.steps)
         data.node_encoding = HEAT.diagonal(coordinates)
         return write(data, coordinates, f"heat {self.steps}", self.flow)
 
-    def __repr__(self) -> str:
-        return f"AddHeat(steps={self.steps})"
 
-
-class AddRWSE(BaseTransform):  # type: ignore[misc]
+class AddRWSE(OfSteps):
     """Return probabilities of each node; the node part that goes with SPD, RD and pair-RWSE."""
-
-    def __init__(self, steps: int, flow: Flow = SOURCE_TO_TARGET) -> None:
-        self.steps = steps
-        self.flow = flow
 
     def forward(self, data: Data) -> Data:
         data.node_encoding = return_probabilities(packed(data, self.flow), self.steps)
         return data
 
-    def __repr__(self) -> str:
-        return f"AddRWSE(steps={self.steps})"
 
-
-class AddPairRWSE(BaseTransform):  # type: ignore[misc]
+class AddPairRWSE(OfSteps):
     """Return probabilities of both nodes of a pair."""
-
-    def __init__(self, steps: int, flow: Flow = SOURCE_TO_TARGET) -> None:
-        self.steps = steps
-        self.flow = flow
 
     def forward(self, data: Data) -> Data:
         return write(data, pair_rwse(packed(data, self.flow), self.steps), f"pair_rwse {self.steps}", self.flow)
-
-    def __repr__(self) -> str:
-        return f"AddPairRWSE(steps={self.steps})"
 
 
 class AddSPD(BaseTransform):  # type: ignore[misc]
