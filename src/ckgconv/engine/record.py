@@ -9,6 +9,7 @@ here and null in record.json.
 import csv
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,10 +44,7 @@ class Epoch:
 
     def to_json(self) -> dict[str, Any]:
         """Without `val_loss` where it is not computed, as in records of earlier versions."""
-        values = dict(vars(self))
-        if self.val_loss is None:
-            del values["val_loss"]
-        return values
+        return _known(vars(self), "val_loss")
 
 
 @dataclass(frozen=True)
@@ -66,11 +64,7 @@ class Best:
 
     def to_json(self) -> dict[str, Any]:
         """Without `smoothed` and `loss` where they chose nothing, as in records of earlier versions."""
-        values = dict(vars(self))
-        for name in ("smoothed", "loss"):
-            if values[name] is None:
-                del values[name]
-        return values
+        return _known(vars(self), "smoothed", "loss")
 
 
 @dataclass(frozen=True)
@@ -84,10 +78,7 @@ class Ending:
 
     def to_json(self) -> dict[str, Any]:
         """Without `metrics` where none are asked for, as in records of earlier versions."""
-        values = dict(vars(self))
-        if self.metrics is None:
-            del values["metrics"]
-        return values
+        return _known(vars(self), "metrics")
 
 
 @dataclass(frozen=True)
@@ -131,9 +122,7 @@ class Record:
     epochs: Annotated[list[Epoch], FailFast()] = field(default_factory=list)
     best: Best | None = None
     last: Ending | None = None  # the weights after the last epoch; None before it
-    averaged: Ending | None = (
-        None  # the mean over the last quarter of the epochs; None before the last, and without one
-    )
+    averaged: Ending | None = None  # the mean over the last quarter of the epochs; None before the last, or without one
     wall_s: Number = 0.0
     peak_memory_mb: int = 0
     at_once: int | None = None  # how many runs shared the device; None: unknown
@@ -173,10 +162,7 @@ class Record:
             values[name] = None if ending is None else ending.to_json()
         values["data"] = None if self.data is None else dict(vars(self.data))
         # Absent where unknown, as in records of earlier versions.
-        for name in ("last", "averaged", "at_once", "data", "metrics"):
-            if values[name] is None:
-                del values[name]
-        return values
+        return _known(values, "last", "averaged", "at_once", "data", "metrics")
 
     @classmethod
     def from_json(cls, values: Any, where: str = "The object") -> "Record":
@@ -246,6 +232,11 @@ def read_record(folder: Path) -> Record | None:
         return load_record(folder / "record.json")
     except InputError:
         return None
+
+
+def _known(values: Mapping[str, Any], *optional: str) -> dict[str, Any]:
+    """The values without those of the `optional` names that are None."""
+    return {name: value for name, value in values.items() if value is not None or name not in optional}
 
 
 def _write_csv(path: Path, epochs: list[Epoch]) -> None:
