@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ckgconv.backends.cuda.block_pass import gated, gine, gps
+from ckgconv.backends.cuda.block_pass.function import Operands
 from ckgconv.backends.cuda.block_pass.options import EdgeLists, Settings, edge_lists
 from ckgconv.backends.cuda.lists import filled_nodes, sorted_by_sender
 from ckgconv.backends.cuda.message_pass import launch
@@ -93,16 +94,15 @@ def fused_blocks(model: MessagePassing, h: Tensor, batch: GraphBatch) -> Tensor:
     settings = Settings(running, first.momentum, first.epsilon, model.recipe.dropout, product_precision())
     filled = filled_nodes(batch)
     seed = draw_seeds(h.device, 1)[0] if model.recipe.dropout or model.recipe.attention_dropout else filled
+    operands = Operands(filled, seed, lists)
     if model.recipe.layer == "gatedgcn":
-        gates = [gated_fields(each) for each in model.blocks]
-        return gated.gated_blocks(h, edges, lists, gates, settings, filled, seed)
+        return gated.gated_blocks(h, edges, operands, [gated_fields(each) for each in model.blocks], settings)
     if model.blocks[0].attention is None:
-        return gine.gine_blocks(h, edges, lists, [gine_fields(each) for each in model.blocks], settings, filled, seed)
+        return gine.gine_blocks(h, edges, operands, [gine_fields(each) for each in model.blocks], settings)
     attention = gps.Attention(
         batch.node_ptr, batch.pairs.rowptr, model.recipe.attention_heads, model.recipe.attention_dropout
     )
-    fields = [gps_fields(each) for each in model.blocks]
-    return gps.gps_blocks(h, edges, lists, fields, settings, attention, filled, seed)
+    return gps.gps_blocks(h, edges, operands, [gps_fields(each) for each in model.blocks], settings, attention)
 
 
 def norms_of(block: MessagePassingBlock) -> list[Any]:

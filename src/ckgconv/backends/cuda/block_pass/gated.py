@@ -28,7 +28,7 @@ from ckgconv.backends.cuda.block_pass.gated_forward import (
     keep_edge_moments,
 )
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices
-from ckgconv.backends.cuda.block_pass.options import CHUNK, EdgeLists, Settings
+from ckgconv.backends.cuda.block_pass.options import CHUNK, Settings
 from ckgconv.nn.gated_gcn import EPSILON
 from ckgconv.ops.launch import power_of_two
 from ckgconv.ops.reductions import summed
@@ -72,19 +72,11 @@ class KeptGates(NamedTuple):
     moments: Tensor  # [L, 3, D] of ê
 
 
-def gated_blocks(
-    x: Tensor,
-    edges: Tensor,
-    lists: EdgeLists,
-    blocks: Sequence[Block],
-    settings: Settings,
-    filled: Tensor,
-    seed: Tensor,
-) -> Tensor:
-    """x [N, D], edges [E, D] → x' of the last block [N, D]; see `gine.gine_blocks`."""
+def gated_blocks(x: Tensor, edges: Tensor, operands: Operands, blocks: Sequence[Block], settings: Settings) -> Tensor:
+    """x [N, D], edges [E, D] → x' of the last block [N, D], zero in padding."""
     # Padding edges belong to nodes of padding, so that all others come first.
-    edge_filled = lists.pointer.index_select(0, filled)
-    operands = Operands(filled, seed, lists, (edge_filled,))
+    edge_filled = operands.lists.pointer.index_select(0, operands.filled)
+    operands = operands._replace(more=(edge_filled,))
     return run_blocks(Directions(Forward, Backward), x, edges, settings, operands, blocks)
 
 

@@ -55,20 +55,9 @@ class Kept(NamedTuple):
     moments: Tensor  # [L, 2, 3, D] of t and v, and of w where attention runs next to the layer
 
 
-def gine_blocks(
-    x: Tensor,
-    edges: Tensor,
-    lists: EdgeLists,
-    blocks: Sequence[Block],
-    settings: Settings,
-    filled: Tensor,
-    seed: Tensor,
-) -> Tensor:
-    """x [N, D], edges [E, D] → x' of the last block [N, D], zero in padding: nodes from `filled` [1] on.
-
-    `seed` [1] is that of all masks.
-    """
-    return run_blocks(Directions(Forward, Backward), x, edges, settings, Operands(filled, seed, lists), blocks)
+def gine_blocks(x: Tensor, edges: Tensor, operands: Operands, blocks: Sequence[Block], settings: Settings) -> Tensor:
+    """x [N, D], edges [E, D] → x' of the last block [N, D], zero in padding."""
+    return run_blocks(Directions(Forward, Backward), x, edges, settings, operands, blocks)
 
 
 class Direction:

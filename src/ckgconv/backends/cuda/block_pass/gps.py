@@ -19,7 +19,7 @@ from ckgconv.backends.cuda.block_pass.attention_kernels import attend, attend_ba
 from ckgconv.backends.cuda.block_pass.function import Directions, Operands, run_blocks
 from ckgconv.backends.cuda.block_pass.gine_kernels import forward_output
 from ckgconv.backends.cuda.block_pass.gradients import Factors, Matrices
-from ckgconv.backends.cuda.block_pass.options import EdgeLists, Settings, dropout_arguments
+from ckgconv.backends.cuda.block_pass.options import Settings, dropout_arguments
 from ckgconv.ops.launch import tile_width
 
 
@@ -73,17 +73,10 @@ class KeptAttention(NamedTuple):
 
 
 def gps_blocks(
-    x: Tensor,
-    edges: Tensor,
-    lists: EdgeLists,
-    blocks: Sequence[Block],
-    settings: Settings,
-    attention: Attention,
-    filled: Tensor,
-    seed: Tensor,
+    x: Tensor, edges: Tensor, operands: Operands, blocks: Sequence[Block], settings: Settings, attention: Attention
 ) -> Tensor:
-    """x [N, D], edges [E, D] → x' of the last block [N, D]; see `gine.gine_blocks`."""
-    operands = Operands(filled, seed, lists, (attention.node_ptr, attention.rowptr))
+    """x [N, D], edges [E, D] → x' of the last block [N, D], zero in padding."""
+    operands = operands._replace(more=(attention.node_ptr, attention.rowptr))
     of_pass = PassSettings(settings, attention.heads, attention.dropout)
     return run_blocks(Directions(Forward, Backward), x, edges, of_pass, operands, blocks)
 
