@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ckgconv.ops import dispatch
 from ckgconv.ops.convolution import naive, segments
-from ckgconv.ops.convolution.naive import SenderLists
+from ckgconv.ops.convolution.naive import Graphs, SenderLists
 from ckgconv.ops.derivatives import under_transform
 from ckgconv.ops.dispatch import fits
 from ckgconv.ops.precision import wide_dtype
@@ -21,13 +21,6 @@ class Orders(NamedTuple):
 
 
 NO_ORDERS = Orders()
-
-
-class Graphs(NamedTuple):
-    """The graph of each node, and where the nodes of each begin, which a GPU needs."""
-
-    node_graph: Tensor  # [N]
-    graph_ptr: Tensor | None = None  # [G + 1]
 
 
 def scaled_convolution(
@@ -58,15 +51,13 @@ def sparse_global_convolution(
     orders: Orders = NO_ORDERS,
 ) -> Tensor:
     """y [N, D] as `naive`."""
-    (node_graph, graph_ptr), (rowptr, by_sender) = graphs, orders
-    if graph_ptr is not None and rowptr is not None and by_sender is not None and _uses_triton(x, psi):
+    rowptr, by_sender = orders
+    if graphs.graph_ptr is not None and rowptr is not None and by_sender is not None and _uses_triton(x, psi):
         from ckgconv.ops.convolution import triton
 
         lists = triton.Lists(rowptr, receiver, sender, by_sender)
-        return triton.sparse_global_convolution(
-            x, psi, background, support_size, lists, triton.Graphs(node_graph, graph_ptr)
-        )
-    return naive.sparse_global_convolution(x, psi, background, receiver, sender, support_size, node_graph)
+        return triton.sparse_global_convolution(x, psi, background, support_size, lists, graphs)
+    return naive.sparse_global_convolution(x, psi, background, receiver, sender, support_size, graphs.node_graph)
 
 
 def _uses_triton(x: Tensor, psi: Tensor) -> bool:

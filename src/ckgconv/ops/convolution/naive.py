@@ -27,6 +27,13 @@ class SenderLists(NamedTuple):
     receiver: Tensor  # [P] their receivers
 
 
+class Graphs(NamedTuple):
+    """The graph of each node, and where the nodes of each begin, which a GPU needs."""
+
+    node_graph: Tensor  # [N]
+    graph_ptr: Tensor | None = None  # [G + 1]
+
+
 def scaled_convolution(x: Tensor, psi: Tensor, receiver: Tensor, sender: Tensor, support_size: Tensor) -> Tensor:
     """y [N, D] from x [N, D], ψ [P, D], or [P, 1] for all channels; receiver, sender [P]; support_size [N].
 

@@ -22,7 +22,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ckgconv.ops.convolution import naive
-from ckgconv.ops.convolution.naive import SenderLists
+from ckgconv.ops.convolution.naive import Graphs, SenderLists
 from ckgconv.ops.derivatives import specification_gradients, will_be_differentiated
 from ckgconv.ops.launch import launch_options, power_of_two
 from ckgconv.ops.pool.triton import sums
@@ -37,13 +37,6 @@ class Lists(NamedTuple):
     receiver: Tensor  # [P]
     sender: Tensor  # [P]
     by_sender: SenderLists
-
-
-class Graphs(NamedTuple):
-    """The graph of each node, and where the nodes of each begin."""
-
-    node_graph: Tensor  # [N]
-    graph_ptr: Tensor  # [G + 1]
 
 
 def scaled_convolution(x: Tensor, psi: Tensor, support_size: Tensor, lists: Lists) -> Tensor:
