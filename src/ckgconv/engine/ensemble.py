@@ -25,7 +25,7 @@ from ckgconv.engine.data_identity import DataIdentity
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import FindData, open_with
 from ckgconv.engine.parts import Parts
-from ckgconv.engine.predict_molecules import predict_molecules, read_for
+from ckgconv.engine.predict_molecules import Tick, no_tick, predict_molecules, read_for
 from ckgconv.engine.predict_packed import predict_packed
 from ckgconv.engine.predict_split import predict_split
 from ckgconv.engine.record import Record
@@ -34,8 +34,6 @@ from ckgconv.engine.run_data import GivenData, opened_data
 from ckgconv.recipe import DataRecipe, Recipe
 from ckgconv.tasks.metrics import Score
 from ckgconv.tasks.task import Task, classes_of
-
-Tick = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -115,7 +113,7 @@ class Ensemble:
     def predict(
         self,
         data: PackedDataset | str | Sequence[str],
-        tick: Tick = lambda count: None,
+        tick: Tick = no_tick,
         features: Sequence[Sequence[float]] | None = None,
     ) -> EnsemblePredictions:
         """Predict all graphs or nodes of a data set, or molecules given as one SMILES or several.

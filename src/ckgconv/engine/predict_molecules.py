@@ -26,7 +26,8 @@ MOST_PAIRS = 2**20
 Tick = Callable[[int], None]
 
 
-def _no_tick(count: int) -> None: ...
+def no_tick(count: int) -> None:
+    """Tell nobody how far it is."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Outcomes:
 def predict_smiles(
     run: Run,
     smiles: str | Sequence[str],
-    tick: Tick = _no_tick,
+    tick: Tick = no_tick,
     features: Sequence[Sequence[float]] | None = None,
 ) -> Predictions:
     """Predict molecules with a trained network: values in the units of the data, or probabilities of labels or classes.
@@ -83,7 +84,7 @@ def reading_of(runs: Sequence[Run]) -> tuple[Featuriser, int]:
 
 
 def predict_molecules(
-    run: Run, molecules: Sequence[Molecule | None], tick: Tick = _no_tick, with_embeddings: bool = False
+    run: Run, molecules: Sequence[Molecule | None], tick: Tick = no_tick, with_embeddings: bool = False
 ) -> Outcomes:
     """Predict molecules that have been read, with what the head reads where asked for."""
     rows = [row for row, each in enumerate(molecules) if each is not None]

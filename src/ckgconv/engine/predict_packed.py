@@ -1,6 +1,6 @@
 """Predictions for all graphs of a packed data set, or for all their nodes, whatever their split."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 from ckgconv.checks import check_instance
 from ckgconv.data import PackedDataset
 from ckgconv.engine.layerwise import node_states, predictions
-from ckgconv.engine.predict_molecules import MOST_PAIRS, output_and_embeddings
+from ckgconv.engine.predict_molecules import MOST_PAIRS, Tick, no_tick, output_and_embeddings
 from ckgconv.engine.run import Run
 from ckgconv.engine.sampling import graph_of, sampled
 from ckgconv.engine.window import fits
@@ -29,9 +29,7 @@ class PackedPredictions:
     embeddings: Tensor  # [M, D] what the head reads
 
 
-def predict_packed(
-    run: Run, data: PackedDataset, tick: Callable[[int], None] = lambda count: None
-) -> PackedPredictions:
+def predict_packed(run: Run, data: PackedDataset, tick: Tick = no_tick) -> PackedPredictions:
     """Predict all graphs of a data set with a trained network; `tick` is called with the graphs of each batch done."""
     check_instance("The run", run, Run, "what open_run or train returned")
     check_instance("data", data, PackedDataset, "a PackedDataset, as ckgconv.data.from_pyg makes one")
@@ -75,7 +73,7 @@ def graph_batches(data: PackedDataset, size: int) -> Iterator[Tensor]:
     yield torch.arange(first, len(pairs), device=data.x.device)
 
 
-def _predict_large(run: Run, data: PackedDataset, tick: Callable[[int], None]) -> PackedPredictions:
+def _predict_large(run: Run, data: PackedDataset, tick: Tick) -> PackedPredictions:
     """All nodes of all graphs, layer by layer, by a network that was trained on samples."""
     learner = run.learner
     learner.model.eval()

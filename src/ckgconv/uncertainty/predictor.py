@@ -23,7 +23,7 @@ from ckgconv.engine.compatible import check_together
 from ckgconv.engine.members import all_members
 from ckgconv.engine.opened import open_network
 from ckgconv.engine.output_names import class_columns, most_probable
-from ckgconv.engine.predict_molecules import predict_molecules, read_for
+from ckgconv.engine.predict_molecules import no_tick, predict_molecules, read_for
 from ckgconv.engine.run import Run
 from ckgconv.engine.trained import run_folder
 from ckgconv.uncertainty.calibration import calibrated_classes, calibrated_labels
@@ -35,9 +35,6 @@ from ckgconv.uncertainty.predicted import Nearness, PredictedMolecule, Predicted
 Tick = Callable[[int], None]
 Features = Sequence[Sequence[float]]
 LEVEL = 0.9
-
-
-def _no_tick(count: int) -> None: ...
 
 
 class Predictor:
@@ -126,7 +123,7 @@ class Predictor:
         molecules, reasons = read_for(self.runs, smiles)
         molecules = molecules if features is None else with_values(molecules, features)
         # The last member's rows are the ones that are done.
-        ticks = [_no_tick] * (len(self.runs) - 1) + [tick or _no_tick]
+        ticks = [no_tick] * (len(self.runs) - 1) + [tick or no_tick]
         pairs = zip(self.runs, ticks, strict=True)
         found = [predict_molecules(run, molecules, each, with_embeddings=embed) for run, each in pairs]
         members, several = np.stack([each.values for each in found]), len(self.runs) > 1
