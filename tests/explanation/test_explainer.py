@@ -8,7 +8,7 @@ from known_runs import run_of, small_recipe
 
 from ckgconv import InputError, explain, predict_smiles
 from ckgconv.data.descriptors import DESCRIPTORS
-from ckgconv.explanation import METHODS, Explainer
+from ckgconv.explanation import METHODS, Explainer, explainer, methods
 from ckgconv.explanation.explainer import kind_of_output, output_names
 from ckgconv.recipe import HeadRecipe
 
@@ -106,6 +106,28 @@ def test_own_columns_are_terms_of_their_own(method, descriptors):
     assert found.adds_up == (method in ("integrated_gradients", "shapley"))
     both = Explainer([run, run], method=method)("CC(=O)O", [7.0, math.nan])
     assert both.features == pytest.approx(found.features)
+
+
+def test_a_column_beyond_its_limit_is_explained_as_the_limit(monkeypatch):
+    legendre, run = methods._legendre, with_columns()
+    run.model.graph_join.spread.fill_(0.5)  # 5 ± 5 · 0.5 is all that the head reads
+    numbers = []
+    monkeypatch.setattr(methods, "_legendre", lambda points: numbers.append(points) or legendre(points))
+    beyond, at = (explain(run, "CC(=O)O", features=[value, 5.0]) for value in (700.0, 7.5))
+    assert replace(beyond, residual=0.0) == replace(at, residual=0.0)
+    assert abs(beyond.residual) < methods.TOLERANCE * sum(map(abs, (*beyond.atoms, *beyond.bonds)))
+    assert numbers == [methods.POINTS] * 2  # no kink on the way
+
+
+def test_members_read_a_molecule_once(monkeypatch):
+    run, read = with_columns("rdkit"), []
+    pack = explainer.pack_molecules
+    monkeypatch.setattr(explainer, "pack_molecules", lambda *given, **named: read.append(1) or pack(*given, **named))
+    both = Explainer([run, run])
+    first = both("CCC=O", [7.0, 1.0])
+    assert len(read) == 1
+    assert both("CCC=O", [2.0, 1.0]).features != first.features
+    assert both("CCC=O", [7.0, 1.0]).atoms == first.atoms
 
 
 def test_own_columns_have_to_be_given_and_the_same():

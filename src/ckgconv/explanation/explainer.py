@@ -13,12 +13,14 @@ Legend: n atoms, b bonds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 
 import torch
 
 from ckgconv.checks import InputError, check_choice, require
-from ckgconv.data.molecules import read_smiles
+from ckgconv.data.molecules import Featuriser, read_smiles
+from ckgconv.data.packed import PackedDataset
 from ckgconv.data.tables import pack_molecules
 from ckgconv.engine.members import member_folders
 from ckgconv.engine.opened import open_network
@@ -27,6 +29,7 @@ from ckgconv.engine.predict_molecules import featuriser_of, predict_smiles
 from ckgconv.engine.run import Run
 from ckgconv.explanation.inputs import Inputs, network_of
 from ckgconv.explanation.methods import ADDS_UP, METHODS, Method, contributions
+from ckgconv.recipe import DataRecipe
 from ckgconv.registry import nearest
 
 # Of Σ |contributions|: where the integral of a network with kinks is less exact, its sum is not said to add up.
@@ -128,12 +131,11 @@ class Explainer:
     ) -> Inputs:
         """The prediction of one run as a function of the embedded molecule; of the first output where none is named."""
         run = self.runs[member]
-        molecule = read_smiles(smiles, featuriser_of(run), run.recipe.data.most_atoms)
-        molecule = replace(molecule, values=tuple(map(float, features or ())))
-        known = bool((torch.as_tensor(molecule.x) < torch.tensor(run.recipe.model.node.sizes)).all())
+        molecule = _read(smiles, featuriser_of(run), run.recipe.data, tuple(map(float, features or ())))
+        known = bool((molecule.x < torch.tensor(run.recipe.model.node.sizes)).all())
         output = self.outputs[0] if target is None else target
         require(known, f"{smiles!r} has an atom of a type that does not occur in the training data.")
-        return Inputs(self.networks[member], run, pack_molecules([molecule], recipe=run.recipe.data), output)
+        return Inputs(self.networks[member], run, molecule, output)
 
     def _most_probable(self, smiles: str, features: Sequence[float] | None) -> int:
         """The class with the largest mean probability; the first one where the molecule cannot be predicted."""
@@ -176,6 +178,13 @@ def explain(
 
 def _opened(what: Run | Path | str) -> list[Run]:
     return [what] if isinstance(what, Run) else [open_network(folder) for folder in member_folders(what)]
+
+
+@lru_cache(maxsize=1)
+def _read(smiles: str, featuriser: Featuriser, recipe: DataRecipe, values: tuple[float, ...]) -> PackedDataset:
+    """A data set of one molecule; members read it in the same way, one after the other."""
+    molecule = replace(read_smiles(smiles, featuriser, recipe.most_atoms), values=values)
+    return pack_molecules([molecule], recipe=recipe)
 
 
 def mean_of(members: Sequence[Explanation]) -> Explanation:

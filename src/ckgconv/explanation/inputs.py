@@ -19,6 +19,7 @@ molecule, U = n + b units and those of the features.
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -79,12 +80,17 @@ class Part:
 
 @dataclass(frozen=True)
 class FeaturePart(Part):
-    """What the head reads of the whole molecule, one row: an argument of the module that joins it to pooled atoms."""
+    """What the head reads of the whole molecule, one row: the deviations that a module joins to the pooled atoms.
+
+    The way from the baseline leads past the limit of these deviations: it is a kink, which integrals are slow to meet.
+    """
 
     unit: Tensor  # [C] int64: the unit of each feature, from 0
 
     def hook(self, rows: Tensor) -> RemovableHandle:
-        return self.module.register_forward_pre_hook(lambda module, given: (given[0], rows.to(given[1].dtype)))
+        return self.module.register_forward_hook(
+            lambda module, given, output: torch.cat([given[0], rows.to(output.dtype)], dim=-1)
+        )
 
     def presence(self, units: Tensor, atoms: int) -> Tensor:
         """[k, 1, C]."""
@@ -153,6 +159,7 @@ class Inputs:
         """f [k] for presences of atoms and bonds [k, U], in batches."""
         return torch.cat([self.value(self.masked(chunk)) for chunk in units.split(self.copies)])
 
+    @cached_property
     def ends(self) -> tuple[float, float]:
         """f at the baseline and f of the molecule."""
         none, all_units = torch.zeros(1, self.units), torch.ones(1, self.units)
@@ -197,14 +204,12 @@ class Inputs:
         join = self.network.graph_join
         if join is None or batch.graph_features is None:
             return []
-        features = batch.graph_features.to(join.mean.dtype)
-        # An unknown feature counts as its mean.
-        rows = features.where(features == features, join.mean)
+        rows = join.standardised(batch.graph_features)
         none = torch.full((1,), -1, device=rows.device)
         # Descriptors come first, and share one unit.
         place = torch.arange(rows.shape[1], device=rows.device) - (rows.shape[1] - self.columns)
         unit = self.atoms + self.bonds + (place + int(self.has_descriptors)).clamp(min=0)
-        return [FeaturePart(join, rows, join.mean, none, none, none, 1, unit)]
+        return [FeaturePart(join, rows, torch.zeros_like(join.mean), none, none, none, 1, unit)]
 
     @torch.no_grad()
     def _outputs(self, modules: Sequence[nn.Module], batch: GraphBatch) -> list[Tensor]:

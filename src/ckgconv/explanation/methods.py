@@ -15,6 +15,7 @@ Legend: k copies, n atoms, b bonds, U units: atoms, bonds, and what the network 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -48,7 +49,7 @@ class Contributions:
 def contributions(inputs: Inputs, method: Method) -> Contributions:
     """Of atoms and bonds of one molecule."""
     check_choice("method", method, METHODS)
-    baseline, prediction = inputs.ends()
+    baseline, prediction = inputs.ends
     return Contributions(_METHODS[method](inputs).cpu(), baseline, prediction)
 
 
@@ -59,10 +60,10 @@ def gradient(inputs: Inputs) -> Tensor:
 
 def integrated_gradients(inputs: Inputs) -> Tensor:
     """The mean of `gradient` over the line from the baseline to the molecule."""
-    baseline, prediction = inputs.ends()
+    baseline, prediction = inputs.ends
     difference, points = prediction - baseline, POINTS
     while True:
-        places, weights = np.polynomial.legendre.leggauss(points)
+        places, weights = _legendre(points)
         found = _along(inputs, (places + 1) / 2, weights / 2)
         error = abs(float(found.double().sum()) - difference)
         if error <= TOLERANCE * float(found.abs().sum()) or points >= MOST_POINTS:
@@ -91,6 +92,12 @@ def shapley(inputs: Inputs) -> Tensor:
         values = inputs.value_of_units(masks.to(like)).cpu()
         summed[order] += values.diff()
     return summed / len(orders)
+
+
+@cache
+def _legendre(points: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places in [-1, 1] and weights of Gauss's quadrature."""
+    return np.polynomial.legendre.leggauss(points)
 
 
 def _along(inputs: Inputs, shares: NDArray[np.float64], weights: NDArray[np.float64]) -> Tensor:

@@ -35,10 +35,13 @@ class GraphFeatures(nn.Module):
         self.mean.copy_(mean)
         self.spread.copy_(torch.where(spread > 1e-6 * (1 + mean.abs()), spread, 1.0))
 
-    def forward(self, pooled: Tensor, features: Tensor) -> Tensor:
+    def standardised(self, features: Tensor) -> Tensor:
+        """What is joined: deviations from the mean [G, C]."""
         deviations = (features.to(self.mean.dtype) - self.mean) / self.spread
-        deviations = deviations.where(deviations == deviations, 0.0).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
-        return torch.cat([pooled, deviations.to(pooled.dtype)], dim=-1)
+        return deviations.where(deviations == deviations, 0.0).clamp(-MOST_DEVIATIONS, MOST_DEVIATIONS)
+
+    def forward(self, pooled: Tensor, features: Tensor) -> Tensor:
+        return torch.cat([pooled, self.standardised(features).to(pooled.dtype)], dim=-1)
 
     def extra_repr(self) -> str:
         return f"channels={self.mean.shape[0]}"
