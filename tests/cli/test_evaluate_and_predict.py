@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ckgconv import open_run
+from ckgconv.engine import ensemble, predict_split
+
 SMALL = ["model.width=8", "model.blocks=1", "model.steps=3", "data.limit=6", "training.epochs=1"]
 
 
@@ -119,6 +122,28 @@ def test_several_target_columns(ckgconv):
     assert "balanced accuracy" in out  # of b, which is a label
     one = json.loads(ckgconv("evaluate", "two/seed0", "--device", "cpu", "--json")[1])
     assert {name: next(iter(scores)) for name, scores in one["targets"].items()} == {"a": "mae", "b": "auroc"}
+
+
+def test_a_split_is_predicted_once_however_much_is_judged(ckgconv, monkeypatch):
+    lines = [f"{'C' * (row % 9 + 1)}O,{row % 9},{row % 2}" for row in range(40)]
+    Path("my.csv").write_text("\n".join(["smiles,a,b", *lines]) + "\n")
+    settings = ["model.width=8", "model.blocks=1", "model.steps=2", "training.epochs=1", "training.warmup_epochs=0"]
+    train = ["train", "my.csv", "--target", "a", "b", "--ensemble-size", "2", "--set", *settings, "--out", "pair"]
+    assert ckgconv(*train, "--no-report", "--device", "cpu")[0] == 0
+    asked = []
+    predict = predict_split.predict_split
+    monkeypatch.setattr(ensemble, "predict_split", lambda *given: asked.append(1) or predict(*given))
+    found = json.loads(ckgconv("evaluate", "pair", "--device", "cpu", "--json")[1])
+    assert len(asked) == 2
+    assert {"coverage", "targets"} <= set(found)
+    for member, value in enumerate(found["members"]):
+        asked.clear()
+        alone = json.loads(ckgconv("evaluate", f"pair/member{member}", "--device", "cpu", "--json")[1])
+        assert len(asked) == 1
+        run = open_run(f"pair/member{member}", "cpu")
+        assert alone["value"] == pytest.approx(value)
+        assert alone["value"] == pytest.approx(run.evaluate("test"), rel=1e-6)
+        assert alone["value"] == pytest.approx(run.record.best.test, rel=1e-6)
 
 
 def test_wrong_input_is_a_sentence(ckgconv, runs):

@@ -49,4 +49,5 @@ def test_a_calibrated_forecast_has_no_error():
 
 def test_words():
     assert (shown(0.12345), shown(None), shown(float("nan"))) == ("0.123", "–", "–")
+    assert (shown(0.5), shown(1.0), shown(125.0), shown(-12.5)) == ("0.500", "1.00", "125", "-12.5")
     assert (word("mae"), word("accuracy")) == ("MAE", "accuracy")

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ckgconv.cli import processes, terminal
 from ckgconv.engine.compatible import name_of
-from ckgconv.engine.ensemble import Evaluated, open_runs
+from ckgconv.engine.ensemble import Evaluated, MemberOutcomes, member_outcomes, metric_of, open_runs
 from ckgconv.engine.members import is_ensemble
 from ckgconv.engine.opened import open_run
 from ckgconv.engine.repeated import mean_and_deviation
@@ -18,9 +18,10 @@ from ckgconv.engine.run import Run
 from ckgconv.engine.trained import TRAINED, run_folder
 from ckgconv.files import valid_json
 from ckgconv.report.scores import by_target, shown, word
+from ckgconv.uncertainty.fit import together
 from ckgconv.uncertainty.intervals import check_level
 from ckgconv.uncertainty.judge import Judged, judge
-from ckgconv.uncertainty.kept import read_uncertainty
+from ckgconv.uncertainty.kept import Uncertainty, read_uncertainty
 from ckgconv.uncertainty.predictor import LEVEL
 
 Scores = dict[str, dict[str, float | None]]  # by target and metric
@@ -43,21 +44,26 @@ def evaluate_command(
 ) -> None:
     """Evaluate the best network of a run; of several runs, the mean and the median of their predictions.
 
-    Of several columns of a table, the scores of each are printed; where intervals or calibrated probabilities were
+    Of columns of a table, the scores of each are printed; where intervals or calibrated probabilities were
     fitted, their coverage or log loss on the split, too.
     """
+    check_level(level)
+    kept = read_uncertainty(run_folder(folders[0])) if len(folders) == 1 else None
     if len(folders) > 1 or is_ensemble(folders[0]):
         ensemble = open_runs(folders, device, data=data_dir)
-        found = ensemble.evaluate(split)
-        judged = _judged(folders, ensemble.runs, split, level)
-        targets = by_target(ensemble.runs, split)
+        outcomes = member_outcomes(ensemble.runs, split)
+        found = ensemble.evaluate(split, outcomes)
+        targets, judged = _beside(ensemble.runs, split, outcomes, kept, level)
         if processes.is_first():
             _show(found, [Path(name_of(run)) for run in ensemble.runs], targets, judged, as_json)
         return
     run = open_run(folders[0], device, data=data_dir)
-    value = run.evaluate(split)
-    judged = _judged(folders, [run], split, level)
-    targets = by_target([run], split)
+    if run.recipe.data.targets:
+        outcomes = member_outcomes([run], split)
+        value = metric_of(run.learner.task, outcomes.members[0], outcomes.target)
+        targets, judged = _beside([run], split, outcomes, kept, level)
+    else:
+        value, targets, judged = run.evaluate(split), {}, None
     metric = run.record.metric
     if not processes.is_first():
         return
@@ -70,11 +76,13 @@ def evaluate_command(
     _show_judged(judged)
 
 
-def _judged(folders: list[Path], runs: Sequence[Run], split: str, level: float) -> Judged | None:
-    """What was fitted for one run or ensemble, on a split."""
-    check_level(level)
-    kept = read_uncertainty(run_folder(folders[0])) if len(folders) == 1 else None
-    return None if kept is None else judge(runs, kept, split, level)
+def _beside(
+    runs: Sequence[Run], split: str, outcomes: MemberOutcomes, kept: Uncertainty | None, level: float
+) -> tuple[Scores, Judged | None]:
+    """The scores of every target, and of what was fitted for one run or ensemble."""
+    found = together(outcomes)
+    judged = None if kept is None else judge(runs, kept, split, level, found)
+    return by_target(runs, split, found), judged
 
 
 def _show_judged(judged: Judged | None) -> None:

@@ -60,6 +60,14 @@ class Combined:
 
 
 @dataclass(frozen=True)
+class MemberOutcomes(Combined):
+    """What K members say of the rows of a split, each asked once, for all that is judged by it."""
+
+    target: Tensor  # [M] or [M, T]
+    seconds: float  # of prediction
+
+
+@dataclass(frozen=True)
 class EnsemblePredictions(Combined):
     """Predictions for new data; rows of molecules that could not be predicted are NaN."""
 
@@ -93,21 +101,21 @@ class Ensemble:
         self.runs = tuple(runs)
         check_together(self.runs)
 
-    def evaluate(self, split: str = "test") -> Evaluated:
-        """The metric of the mean and of the median of the predictions for "train", "val" or "test"."""
+    def evaluate(self, split: str = "test", outcomes: MemberOutcomes | None = None) -> Evaluated:
+        """The metric of the mean and of the median of the predictions for "train", "val" or "test".
+
+        `outcomes` are those of the split, where they are known already.
+        """
         require_one_metric(self.runs)
-        start = time.perf_counter()
-        found = [predicted_outcomes(run, split) for run in self.runs]
-        combined = Combined(torch.stack([outcome for outcome, _ in found]))
-        target, task = found[0][1], self.runs[0].learner.task
+        found, task = outcomes or member_outcomes(self.runs, split), self.runs[0].learner.task
         return Evaluated(
             split=split,
             metric=task.metric_name,
-            value=metric_of(task, combined.mean, target),
-            median=metric_of(task, combined.median, target),
-            members=tuple(metric_of(task, outcome, target) for outcome in combined.members),
-            spread=float(combined.std.mean()),
-            cost=replace(total_cost(self.runs), predicting_s=round(time.perf_counter() - start, 3)),
+            value=metric_of(task, found.mean, found.target),
+            median=metric_of(task, found.median, found.target),
+            members=tuple(metric_of(task, outcome, found.target) for outcome in found.members),
+            spread=float(found.std.mean()),
+            cost=replace(total_cost(self.runs), predicting_s=round(found.seconds, 3)),
         )
 
     def predict(
@@ -178,6 +186,14 @@ def _opened(
     folders: Sequence[Path | str], device: str, precision: str | None, find_in: Callable[[Path], FindData | None]
 ) -> Ensemble:
     return Ensemble([open_with(path, device, precision, Parts(), find_in(path)) for path in all_members(folders)])
+
+
+def member_outcomes(runs: Sequence[Run], split: str) -> MemberOutcomes:
+    """Of runs that were opened with their data."""
+    start = time.perf_counter()
+    found = [predicted_outcomes(run, split) for run in runs]
+    members = torch.stack([outcome for outcome, _ in found])
+    return MemberOutcomes(members, found[0][1], time.perf_counter() - start)
 
 
 def predicted_outcomes(run: Run, split: str) -> tuple[Tensor, Tensor]:

@@ -16,6 +16,7 @@ from sklearn.metrics import average_precision_score, balanced_accuracy_score, r2
 from ckgconv.engine.run import Run
 from ckgconv.explanation.explainer import kind_of_output, output_names
 from ckgconv.report.source import Predicted, Values, predicted_split
+from ckgconv.uncertainty.fit import SplitOutcomes
 
 BINS = 10
 WORDS = {"mae": "MAE", "rmse": "RMSE", "r2": "R²", "spearman": "Spearman ρ", "auroc": "AUROC"}
@@ -113,8 +114,8 @@ def word(metric: str) -> str:
 
 
 def shown(value: float | None) -> str:
-    """Three significant digits."""
-    return "–" if value is None or not np.isfinite(value) else f"{value:.3g}"
+    """Three significant digits, zeros at the end too."""
+    return "–" if value is None or not np.isfinite(value) else f"{value:#.3g}".removesuffix(".")
 
 
 def by_split(kind: str, splits: dict[str, Predicted], output: int) -> dict[str, dict[str, float | None]]:
@@ -125,11 +126,14 @@ def by_split(kind: str, splits: dict[str, Predicted], output: int) -> dict[str, 
     return {name: score(each, output) for name, each in splits.items()}
 
 
-def by_target(runs: Sequence[Run], split: str) -> dict[str, dict[str, float | None]]:
-    """Scores of each output by its name, where runs predict several columns of a table; empty elsewhere."""
-    found = predicted_split(runs, split) if len(runs[0].recipe.data.targets) > 1 else None
+def by_target(runs: Sequence[Run], split: str, outcomes: SplitOutcomes) -> dict[str, dict[str, float | None]]:
+    """Scores of each output by its name, where runs predict columns of a table; empty elsewhere."""
+    targets = runs[0].recipe.data.targets
+    found = predicted_split(runs, split, outcomes) if targets else None
     if found is None:
         return {}
+    if runs[0].learner.task.loss.targets == "classes":
+        return {targets[0]: of_classes(found)}
     kinds = {name: kind_of_output(runs[0], output) for output, name in enumerate(output_names(runs[0]))}
     return {
         name: of_values(found, output) if kind == "values" else of_labels(found, output)

@@ -25,7 +25,7 @@ from ckgconv.engine.run import Run
 from ckgconv.explanation.explainer import kind_of_output, output_names
 from ckgconv.files import parse_json, read_text
 from ckgconv.uncertainty import Uncertainty, fit, read_uncertainty
-from ckgconv.uncertainty.fit import split_outcomes
+from ckgconv.uncertainty.fit import SplitOutcomes, split_outcomes
 
 Values = NDArray[np.float64]
 Array = NDArray[Any]
@@ -116,12 +116,12 @@ def source_of(runs: Sequence[Run], folder: Path) -> Source:
     return Source(runs, folder, splits, table, uncertainty, notes)
 
 
-def predicted_split(runs: Sequence[Run], split: str) -> Predicted | None:
+def predicted_split(runs: Sequence[Run], split: str, outcomes: SplitOutcomes | None = None) -> Predicted | None:
     """Predictions for a split, of several runs their mean; None where the split is empty."""
     data = runs[0].learner.data
     if not len(data.target_rows(split)):
         return None
-    found = split_outcomes(runs, split)
+    found = outcomes or split_outcomes(runs, split)
     # A target of -1 is an unknown label or class, and a value like any other.
     labelled = [kind_of_output(runs[0], output) != "values" for output in range(found.target.shape[1])]
     target = np.where((found.target < 0) & np.array(labelled), np.nan, found.target)

@@ -20,7 +20,7 @@ from ckgconv.data import CATALOGUE, PackedDataset
 from ckgconv.data.fingerprints import fingerprint
 from ckgconv.data.molecules import Molecule, parse_smiles
 from ckgconv.data.tables import read_molecules, read_table
-from ckgconv.engine.ensemble import predicted_outcomes
+from ckgconv.engine.ensemble import MemberOutcomes, member_outcomes
 from ckgconv.engine.output_names import class_columns
 from ckgconv.engine.predict_molecules import reading_of
 from ckgconv.engine.run import Run
@@ -43,11 +43,14 @@ class SplitOutcomes:
 
 def split_outcomes(runs: Sequence[Run], split: str) -> SplitOutcomes:
     """Of runs that were opened with their data."""
-    found = [predicted_outcomes(run, split) for run in runs]
-    members = np.stack([outcome.numpy() for outcome, _ in found])
-    target = found[0][1].double().numpy()
-    deviation = members.std(0, ddof=1) if len(runs) > 1 else None
-    return SplitOutcomes(members.mean(0), deviation, target.reshape(len(target), -1))
+    return together(member_outcomes(runs, split))
+
+
+def together(found: MemberOutcomes) -> SplitOutcomes:
+    """Mean and deviation of what the members say."""
+    deviation = found.std.numpy() if len(found.members) > 1 else None
+    target = found.target.double().numpy()
+    return SplitOutcomes(found.mean.numpy(), deviation, target.reshape(len(target), -1))
 
 
 def fit(runs: Sequence[Run]) -> Uncertainty:

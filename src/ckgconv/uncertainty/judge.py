@@ -16,7 +16,7 @@ import torch
 from ckgconv.engine.output_names import class_columns
 from ckgconv.engine.run import Run
 from ckgconv.tasks.mixed import class_of
-from ckgconv.uncertainty.fit import split_outcomes
+from ckgconv.uncertainty.fit import SplitOutcomes, split_outcomes
 from ckgconv.uncertainty.intervals import Coverage, Values, coverage
 from ckgconv.uncertainty.kept import Uncertainty
 from ckgconv.uncertainty.predictor import LEVEL, Predictor
@@ -51,10 +51,16 @@ class Judged:
         return found | ({"notes": list(self.notes)} if self.notes else {})
 
 
-def judge(runs: Sequence[Run], uncertainty: Uncertainty, split: str = "test", level: float = LEVEL) -> Judged:
-    """Of runs that were opened with their data."""
+def judge(
+    runs: Sequence[Run],
+    uncertainty: Uncertainty,
+    split: str = "test",
+    level: float = LEVEL,
+    outcomes: SplitOutcomes | None = None,
+) -> Judged:
+    """Of runs that were opened with their data; `outcomes` are those of the split, where they are known already."""
     predictor = Predictor(runs, uncertainty, level)
-    found = split_outcomes(runs, split)
+    found = outcomes or split_outcomes(runs, split)
     lower, upper = predictor.interval(found.values, found.deviation)
     covered = {}
     if lower is not None and upper is not None:
