@@ -4,7 +4,8 @@ import re
 
 # A formula in a spreadsheet begins with one of these; a number may begin with a sign too.
 FORMULA = "=+-@\t\r"
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(nan|inf)")
+# With a decimal point or comma: what we read as a number stays one that we can read again.
+NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?|[+-]?(nan|inf)")
 
 
 def as_text(cell: str) -> str:
