@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from ckgconv import InputError, explain
-from ckgconv.explanation.drawing import Picture, colour, draw, draw_grid, printable, rendered
+from ckgconv.explanation.drawing import Picture, colour, draw, draw_grid, fitting, printable, rendered
 
 
 def test_an_explained_molecule_parses_and_says_what_it_shows(run):
@@ -19,7 +19,19 @@ def test_an_explained_molecule_parses_and_says_what_it_shows(run):
 
 def test_what_is_read_beside_the_molecule_is_said(run):
     found = replace(explain(run, "CCO"), descriptors=3.0, features={"ph": -0.5})
-    assert "contribution to y (beside atoms and bonds: +2.5)<" in draw(found)
+    svg = draw(found)
+    assert "contribution to y<" in svg
+    assert "beside atoms and bonds: +2.5<" in svg
+
+
+def test_long_names_leave_room_for_numbers(run):
+    found = replace(
+        explain(run, "CCO"), unit="measured log solubility in mols per litre", prediction=-4.57, baseline=1.5
+    )
+    svg = draw(found, 300, 210)
+    texts = [each.text for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    assert any(text.startswith("measured") and text.endswith("…: -4.57, baseline 1.5") for text in texts)
+    assert max(map(len, texts)) <= fitting(300)
 
 
 def test_markup_in_titles_stays_text():

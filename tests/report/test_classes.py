@@ -67,7 +67,7 @@ def test_labels_are_counted_beside_values(mixed):
 
 
 def test_the_column_of_a_split_is_named(classes):
-    assert "Split: column &#x27;Set&#x27;, seed 0." in splits_section(classes)
+    assert "Split: column &#x27;Set&#x27;." in splits_section(classes)
 
 
 def test_the_score_of_several_kinds_is_explained(mixed, monkeypatch):

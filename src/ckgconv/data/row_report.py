@@ -80,9 +80,10 @@ class RowReport:
             )
         if counts["duplicate"]:
             conflicts = f", {counts['conflict']} of them with other targets" if counts["conflict"] else ""
+            one = counts["duplicate"] == 1
             found.append(
-                f"{counts['duplicate']} rows of {self.path} have the molecule of an earlier row{conflicts}: all are "
-                f"used."
+                f"{counts['duplicate']} {'row' if one else 'rows'} of {self.path} {'has' if one else 'have'} the "
+                f"molecule of an earlier row{conflicts}: all are used."
             )
         if counts["leak"]:
             found.append(

@@ -22,8 +22,8 @@ WIDTH, HEIGHT = 420, 320
 BAR, TITLE = 46, 24
 RADIUS = 0.38  # of a coloured atom, in bond lengths
 FONT = "font-family='Helvetica, Arial, sans-serif'"
-# Letters of a title or legend that fit a drawing's width; longer text is cut.
-LETTERS = 62
+# Pixels of a letter of a title or legend; text that is wider than the drawing is cut.
+LETTER, LINE = 6.8, 16
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Picture:
 
 def draw(explanation: Explanation, width: int = WIDTH, height: int = HEIGHT, numbers: bool = False) -> str:
     """An explained molecule as SVG: contributions by colour, with prediction and baseline in its title."""
-    title = f"{explanation.unit}: {explanation.prediction:.3g}, baseline {explanation.baseline:.3g}"
+    values = f": {explanation.prediction:.3g}, baseline {explanation.baseline:.3g}"
+    title = printable(explanation.unit, fitting(width) - len(values)) + values
     picture = Picture(
         explanation.smiles,
         dict(enumerate(explanation.atoms)),
@@ -53,7 +54,7 @@ def draw(explanation: Explanation, width: int = WIDTH, height: int = HEIGHT, num
         numbers=numbers,
     )
     beside = explanation.descriptors + sum(explanation.features.values())
-    rest = f" (beside atoms and bonds: {beside:+.3g})" if beside else ""
+    rest = f"\nbeside atoms and bonds: {beside:+.3g}" if beside else ""
     return draw_grid([picture], f"contribution to {explanation.unit}{rest}", 1, width, height)
 
 
@@ -65,7 +66,7 @@ def draw_grid(
     height: int = HEIGHT,
     limit: float | None = None,
 ) -> str:
-    """Structures in rows, in one scale of colours with one bar below; without a legend there is no bar.
+    """Structures in rows, in one scale of colours with one bar below and lines of legend; without these, no bar.
 
     `limit` is the value of the strongest colour, by default the largest of all pictures.
     """
@@ -74,7 +75,7 @@ def draw_grid(
     rows = -(-len(pictures) // columns)
     top = TITLE if any(each.title for each in pictures) else 0
     cell, total = height + top, width * columns
-    full = rows * cell + (BAR if legend else 0)
+    full = rows * cell + (BAR + LINE * legend.count("\n") if legend else 0)
     cells = [
         _cell(picture, place % columns * width, place // columns * cell, width, height, top, limit)
         for place, picture in enumerate(pictures)
@@ -106,7 +107,7 @@ def _cell(picture: Picture, x: int, y: int, width: int, height: int, top: int, l
 
     text: str = _structure(MolDraw2DSVG(width, height), picture, limit)
     inner = text[text.index("<svg") :]
-    title = _text(picture.title, x + width / 2, y + 16, 13) if picture.title else ""
+    title = _text(picture.title, x + width / 2, y + 16, 13, width) if picture.title else ""
     placed = inner.replace("<svg", f"<svg x='{x}' y='{y + top}'", 1)
     return title + placed
 
@@ -145,7 +146,7 @@ def _structure(canvas: Any, picture: Picture, limit: float) -> Any:
 
 
 def _bar(legend: str, limit: float, width: int, y: int) -> str:
-    """The colour bar: three stops, its ends in numbers, its meaning below."""
+    """The colour bar: three stops, its ends in numbers, its meaning below in lines."""
     left, length = width / 2 - 90, 180
     name = f"bar{y}x{width}"
     stops = "".join(
@@ -155,14 +156,22 @@ def _bar(legend: str, limit: float, width: int, y: int) -> str:
     return (
         f"<defs><linearGradient id='{name}'>{stops}</linearGradient></defs>"
         f"<rect x='{left}' y='{y + 6}' width='{length}' height='10' fill='url(#{name})' stroke='#999'/>"
-        + _text(f"−{limit:.2g}", left - 8, y + 15, 12, "end")
-        + _text(f"+{limit:.2g}", left + length + 8, y + 15, 12, "start")
-        + _text(legend, width / 2, y + 34, 12)
+        + _text(f"−{limit:.2g}", left - 8, y + 15, 12, width, "end")
+        + _text(f"+{limit:.2g}", left + length + 8, y + 15, 12, width, "start")
+        + "".join(
+            _text(line, width / 2, y + 34 + LINE * place, 12, width) for place, line in enumerate(legend.split("\n"))
+        )
     )
 
 
-def _text(text: str, x: float, y: float, size: int, anchor: str = "middle") -> str:
-    shown = printable(text, LETTERS)
+def fitting(width: int) -> int:
+    """Letters that fit a width in pixels."""
+    return int(width / LETTER)
+
+
+def _text(text: str, x: float, y: float, size: int, width: int, anchor: str = "middle") -> str:
+    """A line of text, cut to a width."""
+    shown = printable(text, fitting(width))
     return (
         f"<text x='{x:g}' y='{y:g}' font-size='{size}' text-anchor='{anchor}' fill='#222' {FONT}>{escape(shown)}</text>"
     )
@@ -171,7 +180,7 @@ def _text(text: str, x: float, y: float, size: int, anchor: str = "middle") -> s
 def printable(text: str, letters: int) -> str:
     """Text that XML may contain, cut to that many letters."""
     kept = "".join(each if each.isprintable() else "�" for each in text)
-    return kept if len(kept) <= letters else kept[: letters - 1] + "…"
+    return kept if len(kept) <= letters else kept[: max(letters - 1, 0)] + "…"
 
 
 def _hex(rgb: Colour) -> str:

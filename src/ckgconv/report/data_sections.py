@@ -10,7 +10,7 @@ from ckgconv.data.molecules import parse_smiles
 from ckgconv.report.element import Html, element, figure, joined, table
 from ckgconv.report.figures import histograms
 from ckgconv.report.scores import errors, shown
-from ckgconv.report.source import Source, Values, repeated
+from ckgconv.report.source import Predicted, Source, Values, repeated
 
 MOST_TARGETS = 6
 MOST_ROWS = 20
@@ -64,19 +64,24 @@ def _targets(source: Source) -> Html:
 
 
 def _counted(source: Source) -> Html:
-    """How many rows of each split have each label or class."""
+    """How many rows of each split have each label or class, a line for each target."""
     rows = []
-    for name, each in source.splits.items():
-        for output in range(each.target.shape[1]):
-            if source.kind_of(output) == "values":
-                continue
-            known = each.target[each.known(output), output]
-            counts = sorted(Counter(known.astype(int).tolist()).items())[:MOST_ROWS]
-            classes = source.classes if source.kind == "classes" else ["0", "1"]
-            listed = ", ".join(f"{classes[value]}: {count:,}" for value, count in counts)
+    for output in range(next(iter(source.splits.values())).target.shape[1] if source.splits else 0):
+        if source.kind_of(output) != "values":
             label = source.targets if source.kind == "classes" else source.names[output]
-            rows.append((name, label, listed, f"{len(each.target) - len(known):,}"))
-    return table(("split", "target", "rows of each class", "unknown"), rows, numbers=False) if rows else Html("")
+            rows.append((label, *(_listed(source, each, output) for each in source.splits.values())))
+    header = ("rows of each class", *source.splits)
+    return table(header, rows, numbers=False) if rows else Html("")
+
+
+def _listed(source: Source, predicted: Predicted, output: int) -> str:
+    """Classes with their rows, and the rows of which none is known."""
+    known = predicted.target[predicted.known(output), output]
+    classes = source.classes if source.kind == "classes" else ["0", "1"]
+    counts = sorted(Counter(known.astype(int).tolist()).items())[:MOST_ROWS]
+    parts = [f"{classes[value]}: {count:,}" for value, count in counts]
+    unknown = len(predicted.target) - len(known)
+    return ", ".join([*parts, *([f"unknown: {unknown:,}"] if unknown else [])])
 
 
 def _more(source: Source) -> Html:
@@ -104,15 +109,17 @@ def _left_out(source: Source) -> Html:
 def splits_section(source: Source) -> Html:
     """Sizes, how rows were divided, and similarity to training molecules with the error it goes with."""
     recipe = source.run.recipe.data
-    how = f"Split: {recipe.split}" if recipe.split != "column" else f"Split: column '{recipe.split_column}'"
+    how = f"Split: {recipe.split}, seed {recipe.split_seed}."
+    if recipe.split == "column":
+        how = f"Split: column '{recipe.split_column}'."
     if recipe.folds is not None:
-        how = f"Fold {recipe.fold + 1} of {recipe.folds}"
+        how = f"Fold {recipe.fold + 1} of {recipe.folds}, seed {recipe.split_seed}."
     total = sum(len(each.graphs) for each in source.splits.values())
     rows = [
         (name, f"{len(each.graphs):,}", f"{100 * len(each.graphs) / max(total, 1):.0f} %")
         for name, each in source.splits.items()
     ]
-    parts = [element("p", f"{how}, seed {recipe.split_seed}."), table(("split", "rows", "share"), rows)]
+    parts = [element("p", how), table(("split", "rows", "share"), rows)]
     return element("section", element("h2", "Splits"), *parts, _similarity(source), id="splits")
 
 

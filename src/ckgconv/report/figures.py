@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ckgconv.engine.record import Record
 from ckgconv.explanation.drawing import printable
+from ckgconv.report.scores import word
 
 Values = NDArray[np.float64]
 COLOURS = {"train": "#8da0b3", "val": "#e39b3f", "test": "#2a6fbb"}
@@ -35,6 +36,7 @@ STYLE: Any = {
 MOST_POINTS = 1500
 BINS = 24
 LETTERS = 60
+LETTERS_HIGH = 36  # along the height of a figure
 
 
 def svg_of(draw: Any, width: float = 4.4, height: float = 3.1, columns: int = 1) -> str:
@@ -72,13 +74,13 @@ def curves(record: Record) -> str:
         numbers = [entry.epoch + 1 for entry in record.epochs]
         series = {
             "training loss": [entry.train_loss for entry in record.epochs],
-            f"validation {record.metric}": [entry.val for entry in record.epochs],
+            f"validation {word(record.metric)}": [entry.val for entry in record.epochs],
         }
         for axes, (name, values), colour in zip(both, series.items(), (COLOURS["train"], COLOURS["val"]), strict=True):
             axes.plot(numbers, values, color=colour, marker="o" if len(numbers) < 3 else None)
             axes.set_xlabel("epoch")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-            axes.set_ylabel(printable(name, LETTERS))
+            axes.set_ylabel(printable(name, LETTERS_HIGH))
             if record.best is not None:
                 axes.axvline(record.best.epoch + 1, color="0.4", linestyle="--", linewidth=0.9, label="best epoch")
                 axes.legend()
@@ -101,7 +103,7 @@ def parity(parts: dict[str, tuple[Values, Values]], name: str) -> str:
         both[0].plot([low - margin, high + margin], [low - margin, high + margin], color="0.3", linewidth=0.9)
         both[0].set(xlim=(low - margin, high + margin), ylim=(low - margin, high + margin))
         both[1].axhline(0, color="0.3", linewidth=0.9)
-        both[0].set(xlabel=printable(f"true {name}", LETTERS), ylabel=printable(f"predicted {name}", LETTERS))
+        both[0].set(xlabel=printable(f"true {name}", LETTERS), ylabel=printable(f"predicted {name}", LETTERS_HIGH))
         both[1].set(xlabel=printable(f"predicted {name}", LETTERS), ylabel="predicted − true")
         both[0].legend(loc="upper left")
 
@@ -117,7 +119,8 @@ def roc_and_precision(label: Values, probability: Values) -> str:
         precision, recall, _ = precision_recall_curve(label, probability)
         both[0].plot(false, true, color=COLOURS["test"])
         both[0].plot([0, 1], [0, 1], color="0.4", linestyle="--", linewidth=0.9, label="chance")
-        both[1].plot(recall, precision, color=COLOURS["test"])
+        # Steps: between two thresholds no line of precision can be reached.
+        both[1].plot(recall, precision, color=COLOURS["test"], drawstyle="steps-post")
         share = float(label.mean())
         both[1].axhline(share, color="0.4", linestyle="--", linewidth=0.9, label="chance")
         both[0].set(xlabel="false positive rate", ylabel="true positive rate")

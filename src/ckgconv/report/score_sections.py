@@ -29,7 +29,7 @@ def curves_section(source: Source) -> Html:
         which = f"Member {place}: " if len(source.runs) > 1 else ""
         says = f"{which}{len(record.epochs)} epochs"
         if best is not None:
-            says += f"; the best validation {record.metric}, {best.val:.4g}, is that of epoch {best.epoch + 1}"
+            says += f"; the best validation {word(record.metric)}, {best.val:#.4g}, is that of epoch {best.epoch + 1}"
         found.append(figure(curves(record), f"{says}."))
     return element("section", element("h2", "Training"), element("div", *found, class_="figures"), id="training")
 
@@ -91,7 +91,7 @@ def _figure(source: Source, output: int, title: str) -> Html:
     if kind == "labels":
         if len(np.unique(true)) < 2:
             return element("p", "All known test rows have the same label, so there is no curve to draw.")
-        says = f"{title}: how many of the {int(true.sum())} positive of {len(true)} rows are found, and at what price."
+        says = f"{title}: {int(true.sum())} of {len(true)} rows are positive; how many are found, and at what price."
         return element("div", figure(roc_and_precision(true, found[:, output]), says), class_="figures")
     names = source.classes
     if len(names) > MOST_CLASSES:
@@ -113,8 +113,8 @@ def uncertainty_section(source: Source) -> Html:
     notes = [element("p", note) for note in predictor.notes]
     if not parts and not notes:
         return Html("")
-    word = {"values": "Intervals", "mixed": "Intervals and calibration"}.get(source.kind, "Calibration")
-    return element("section", element("h2", word), element("div", *parts, class_="figures"), *notes, id="uncertainty")
+    title = {"values": "Intervals", "mixed": "Intervals and calibration"}.get(source.kind, "Calibration")
+    return element("section", element("h2", title), element("div", *parts, class_="figures"), *notes, id="uncertainty")
 
 
 def _intervals(source: Source, predictor: Predictor, test: Predicted) -> list[Html]:
@@ -181,6 +181,8 @@ def summary(source: Source) -> Html:
     value, metric = tested(source), word(record.metric)
     if record.metric == "mixed_score":
         metric += " (the mean over targets of R², AUROC, and mean recall of classes)"
+    elif record.metric == "auroc" and len(source.names) > 1 and "test" in source.splits:
+        metric += f" (the mean over the {_with_both(source.splits['test'])} targets with both labels there)"
     if value is not None:
         says += f" On {len(source.splits['test'].graphs):,} test rows the {metric} is {value:.3g}"
         baseline = baseline_of(source)
@@ -188,6 +190,12 @@ def summary(source: Source) -> Html:
         says += chance if baseline is None else f"; {baseline[0]} would have {baseline[1]:.3g}"
         says += "."
     return element("p", says, class_="lead")
+
+
+def _with_both(predicted: Predicted) -> int:
+    """Labels of which both values occur, without which there is no ranking to judge."""
+    outputs = range(predicted.target.shape[1])
+    return sum(len(np.unique(predicted.target[predicted.known(output), output])) == 2 for output in outputs)
 
 
 def tested(source: Source) -> float | None:
