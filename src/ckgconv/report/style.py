@@ -24,7 +24,7 @@ figcaption { color: #4a5462; font-size: 14px; max-width: 76ch; overflow-wrap: an
 .figures { display: flex; flex-wrap: wrap; gap: 8px 24px; }
 .figures figure { max-width: 100%; }
 .figures figure img { max-height: 330px; }
-.figures figcaption { max-width: 56ch; }
+.figures figcaption { max-width: 52ch; }
 .lead { font-size: 17px; }
 .molecules { display: flex; flex-wrap: wrap; gap: 6px; }
 .molecules img { max-width: 300px; height: auto; }

@@ -71,11 +71,12 @@ function describe() {
   element("name").textContent = model.name;
   const what = model.targets[0].startsWith("prediction") ? `the target of ${data.name}` : model.targets.join(", ");
   element("summary").textContent = `Predicts ${what}${several}.`;
+  const alone = several ? " of a run alone" : "";
   const count = (number) => (number === null ? null : number.toLocaleString("en"));
   const facts = [
     ["trained on", data.molecules === null ? data.name : `${data.name}, ${count(data.train ?? data.molecules)} molecules`],
-    [`validation ${model.metric}`, shown(mean(members.map((each) => each.validation)))],
-    [`test ${model.metric}`, shown(mean(members.map((each) => each.test)))],
+    [`validation ${model.metric}${alone}`, shown(mean(members.map((each) => each.validation)))],
+    [`test ${model.metric}${alone}`, shown(mean(members.map((each) => each.test)))],
     [members.length > 1 ? "runs" : "run", members.map((each) => each.run).join(", ")],
     ["parameters", count(members.reduce((sum, each) => sum + each.parameters, 0))],
   ];
@@ -164,12 +165,11 @@ function legend() {
   const words = [];
   if (model.intervals) {
     words.push(`Below a value: the interval in which ${Math.round(100 * model.level)} % of the values of molecules like those of training lie.`);
-  } else if (model.members.length > 1) {
-    words.push("± is the standard deviation between the runs.");
   }
+  if (model.members.length > 1) words.push("± is the standard deviation between the runs.");
   if (model.kind === "mixed") words.push("Of labels and classes, values are probabilities.");
   else if (model.kind !== "values") words.push("Values are probabilities.");
-  if (model.applicability) words.push("Similarity is that to the nearest molecule of training, from 0 to 1.");
+  if (model.applicability) words.push("Similarity is that to the nearest molecule of training, from 0 to 1; “like training” means no lower than that of nearly all training molecules to each other.");
   return [...words, ...model.notes].join(" ");
 }
 
