@@ -75,7 +75,11 @@ def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str,
         f"{folder} was trained with {_listed(kept.given)} given in Python, not with {_listed(recipe.given)}: give the "
         f"same parts to train(…, resume=True).",
     )
-    require(kept == recipe, f"{folder} was trained with another recipe: {remedy}")
+    require(
+        kept == recipe,
+        f"{folder} was trained with another recipe: {remedy} To train its network further by this one, begin a new run "
+        f"with --init {folder}.",
+    )
     record = saved_record(folder)
     require(record.seed == seed, f"{folder} was trained with seed {record.seed}, not {seed}: {remedy}")
     require(
