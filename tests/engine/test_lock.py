@@ -65,3 +65,11 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
 def test_a_holder_on_another_machine_is_taken_to_live(tmp_path):
     assert lock._alive(lock.Holder(1, "elsewhere"))
     assert not lock._alive(lock.Holder(2**22 + 1, lock.platform.node()))
+
+
+def test_a_file_that_has_another_name_is_not_emptied(tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    os.link(tmp_path / "mine", tmp_path / "lock")
+    with pytest.raises(InputError, match="lock is no plain file of its own: remove it"), locked(tmp_path):
+        pass
+    assert (tmp_path / "mine").read_text() == "precious"

@@ -307,3 +307,14 @@ def test_a_folder_that_vanished_is_not_filled_again(tmp_path, data):
     with pytest.raises(InputError, match="has been moved or emptied during training"):
         train(small(), data=data, folder=folder, device="cpu", watcher=Remove())
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("name", ["checkpoints", "tensorboard"])
+def test_nothing_is_written_through_the_link_of_a_folder(folder, data, name, tmp_path):
+    outside = tmp_path / "outside"
+    shutil.rmtree(folder / name, ignore_errors=True)
+    outside.mkdir()
+    (folder / name).symlink_to(outside)
+    with pytest.raises(InputError, match=f"{name} is a link, and a run writes nowhere else"):
+        resumed(folder, data)
+    assert list(outside.iterdir()) == []

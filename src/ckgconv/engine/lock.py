@@ -106,9 +106,11 @@ def _opened(folder: Path, name: str) -> IO[str]:
         number = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except OSError as error:
         raise InputError(f"{folder} cannot be written ({error.strerror}): choose another --out.") from error
-    if not stat.S_ISREG(os.fstat(number).st_mode):
+    found = os.fstat(number)
+    # Nor by another name of the file. One that was removed meanwhile has none.
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         os.close(number)
-        raise InputError(f"{folder / name} is no plain file: remove it.")
+        raise InputError(f"{folder / name} is no plain file of its own: remove it.")
     return os.fdopen(number, "r+", encoding="utf-8")
 
 

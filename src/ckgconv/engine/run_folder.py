@@ -18,6 +18,8 @@ from ckgconv.recipe import Recipe
 
 # Tables that training writes beside the run.
 TABLES = ("metrics.csv", "rows.csv")
+# Folders in that of a run.
+FOLDERS = ("checkpoints", "tensorboard")
 
 
 def has_run(folder: Path) -> bool:
@@ -67,6 +69,9 @@ def check_folder(folder: Path | None, recipe: Recipe, seed: int, precision: str,
         f"{folder} holds a run without its recipe.json: put it back, or choose another folder with --out.",
     )
     require(has_run(folder), f"{folder} holds no run to resume: start it without --resume.")
+    for name in FOLDERS:
+        link = (folder / name).is_symlink()
+        require(not link, f"{folder / name} is a link, and a run writes nowhere else: put the folder in its place.")
     saved = folder / "recipe.json"
     remedy = f"resume it with 'ckgconv train {saved} --resume'."
     kept = read_recipe(saved)
