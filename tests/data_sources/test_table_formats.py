@@ -14,6 +14,7 @@ from rdkit import Chem
 
 from ckgconv import InputError
 from ckgconv.data import load, table, text_file
+from ckgconv.data.table_stream import stream_table
 from ckgconv.data.tables import is_table, read_table, stem
 from ckgconv.recipe import DataRecipe
 
@@ -157,3 +158,20 @@ def test_other_endings_are_no_tables(tmp_path):
     assert not any(is_table(name) for name in ("t.txt", "t.gz", "t.npz", "t", "t.parquet.gz", "t.json.gz"))
     with pytest.raises(InputError, match=r"is no table: give a file that ends in .csv"):
         read_table(tmp_path / "t.txt")
+
+
+def test_a_gz_of_lines_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(text_file, "LARGE", 2**20)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"smiles,y\nC,1\n" + b"\n" * 2**22, mtime=0))
+    for read in (read_table, stream_table):
+        with pytest.raises(InputError, match=r"unpacks from [0-9,]* to more than 1,048,576 bytes"):
+            read(path)
+
+
+def test_cells_are_counted_while_they_are_read(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text("smiles,y\n" + "C,1\n" * 5_000)
+    monkeypatch.setattr(table, "MOST_CELLS", 100)
+    with pytest.raises(InputError, match="has 1,998 cells or more: give at most 100"):
+        read_table(path)

@@ -18,6 +18,8 @@ TAB_SUFFIXES = (".tsv", ".tab")
 MORE_CELLS = "The row has more cells than the header: quote cells that contain the separator."
 # How many rows are compared to choose a separator.
 LOOKED_AT = 20
+# How often the size is compared with the limit: a small .gz may hold many rows.
+ROWS_BETWEEN_CHECKS = 1000
 
 
 def read_delimited(path: Path) -> Table:
@@ -90,6 +92,8 @@ def _lines(path: Path, separator: str) -> tuple[list[list[str]], list[int]]:
                 if row:
                     lines.append(row)
                     numbers.append(last)
+                    if len(lines) % ROWS_BETWEEN_CHECKS == 0:
+                        check_cells(path, len(lines[0]), len(lines) - 1)
         except csv.Error as error:
             found = printable(str(error))
             raise InputError(

@@ -82,7 +82,7 @@ def is_missing(text: str) -> bool:
 def check_cells(path: Path, columns: int, rows: int) -> None:
     """Refuse a table too large for memory."""
     cells = columns * rows
-    require(cells <= MOST_CELLS, f"{path} has {cells:,} cells: give at most {MOST_CELLS:,}, in several files.")
+    require(cells <= MOST_CELLS, f"{path} has {cells:,} cells or more: give at most {MOST_CELLS:,}, in several files.")
 
 
 def check_names(path: Path, columns: tuple[str, ...]) -> None:

@@ -15,6 +15,8 @@ from typing import IO
 from ckgconv.checks import InputError, require
 
 MOST_BYTES = 2**30
+# A million rows that differ in their numbers alone are compressed to a twentieth.
+LARGE, MOST_RATIO = 2**24, 200
 # The header of a table of 100,000 columns has about a million letters.
 MOST_LETTERS = 2**26
 # Byte order marks of what spreadsheets save as "Unicode text".
@@ -22,11 +24,11 @@ UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Counted(io.RawIOBase):
-    """A binary stream that raises once it is longer than allowed."""
+    """A binary stream that raises once it is longer than allowed, or more regular than any table is."""
 
-    def __init__(self, source: IO[bytes], path: Path) -> None:
+    def __init__(self, source: IO[bytes], path: Path, compressed: int) -> None:
         super().__init__()
-        self.source, self.path, self.size = source, path, 0
+        self.source, self.path, self.compressed, self.size = source, path, compressed, 0
 
     def readable(self) -> bool:
         return True
@@ -37,6 +39,10 @@ class Counted(io.RawIOBase):
         require(
             self.size <= MOST_BYTES,
             f"{self.path} unpacks to more than {MOST_BYTES:,} bytes: give it in several files.",
+        )
+        require(
+            self.size <= LARGE or self.size <= MOST_RATIO * self.compressed,
+            f"{self.path} unpacks from {self.compressed:,} to more than {LARGE:,} bytes, as no real table does.",
         )
         buffer[: len(block)] = block
         return len(block)
@@ -81,6 +87,6 @@ def _binary(path: Path) -> Iterator[io.BufferedReader]:
         require(size <= MOST_BYTES, f"{path} has {size:,} bytes: give at most {MOST_BYTES:,}, in several files.")
         if path.suffix.lower() == ".gz":
             with gzip.GzipFile(fileobj=file) as unpacked:
-                yield io.BufferedReader(Counted(unpacked, path), 2**16)  # type: ignore[arg-type]
+                yield io.BufferedReader(Counted(unpacked, path, size), 2**16)  # type: ignore[arg-type]
         else:
             yield file
