@@ -1,5 +1,6 @@
 """Files are written whole or not at all, nothing else is touched, and what a killed process left is removed."""
 
+import errno
 import fcntl
 import os
 import signal
@@ -11,7 +12,15 @@ from pathlib import Path
 import pytest
 
 from ckgconv import InputError
-from ckgconv.files import PARTS, parse_json, read_text, write_output, write_text, write_whole
+from ckgconv.files import (
+    PARTS,
+    explaining_file_errors,
+    parse_json,
+    read_text,
+    write_output,
+    write_text,
+    write_whole,
+)
 
 
 def text(words):
@@ -161,3 +170,25 @@ def test_whole_characters_and_undefined_numbers_are_read():
 def test_a_text_that_is_not_there_is_said_to_be_missing(tmp_path):
     with pytest.raises(InputError, match=r"gone.json cannot be read as text \(it does not exist\): give another"):
         read_text(tmp_path / "gone.json", "give another.")
+
+
+# As a folder that may not be looked into, but for root, too.
+TOO_LONG = Path("x" * 300, "file")
+
+
+@pytest.mark.parametrize("write", [write_whole, write_output])
+def test_a_path_that_cannot_be_looked_at_is_no_traceback(tmp_path, write):
+    with pytest.raises(InputError, match=r"could not be written|cannot be used"):
+        write(tmp_path / TOO_LONG, text(""))
+
+
+def test_errors_about_files_are_told_and_others_are_not():
+    with (
+        pytest.raises(InputError, match=r"^a b cannot be used .Permission denied.: check the path"),
+        explaining_file_errors(),
+    ):
+        raise PermissionError(errno.EACCES, "Permission denied", "a\nb")
+    with pytest.raises(InputError, match=r"^The disk is full"), explaining_file_errors():
+        raise OSError(errno.ENOSPC, "No space left on device")
+    with pytest.raises(BrokenPipeError), explaining_file_errors():
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")

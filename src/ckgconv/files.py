@@ -24,7 +24,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from ckgconv.checks import InputError, check_instance, require
+from ckgconv.checks import InputError, check_instance, cut, require
 
 PARTS = ".*.ckgconv.part"
 STDOUT = 1
@@ -43,8 +43,8 @@ AFTER_NAME = re.compile(r'"\s*:')
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file next to `path`, then rename it to `path`; on failure nothing has changed."""
-    check_names_file(path)
     with _telling(path):
+        check_names_file(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_left_behind(path.parent)
         part, held = _new_part(path.parent)
@@ -59,11 +59,10 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 def write_output(path: Path, write: Callable[[Path], object]) -> None:
     """As `write_whole`, but straight into what is neither a plain file nor absent, such as /dev/stdout."""
-    if not path.is_symlink() and (path.is_file() or path.is_dir() or not path.exists()):
-        write_whole(path, write)
-        return
     with _telling(path):
-        if is_stdout(path) and path.is_file():
+        if not path.is_symlink() and (path.is_file() or path.is_dir() or not path.exists()):
+            write_whole(path, write)
+        elif is_stdout(path) and path.is_file():
             _append_to_stdout(write)
         else:
             write(path)
@@ -78,7 +77,8 @@ def is_stdout(path: Path) -> bool:
 
 def check_names_file(path: Path) -> None:
     """Refuse the path of a folder."""
-    require(path.name != "" and not path.is_dir(), f"{path} is a folder: name a file in it.")
+    with explaining_file_errors():
+        require(path.name != "" and not path.is_dir(), f"{path} is a folder: name a file in it.")
 
 
 def is_left_behind(path: Path) -> bool:
@@ -135,6 +135,20 @@ def valid_json(values: Any, indent: int | None = None) -> str:
 def digest(data: bytes) -> str:
     """SHA-256, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def explaining_file_errors() -> Iterator[None]:
+    """Errors about files that nobody nearer has told of, such as a folder that may not be looked into, as sentences."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC and error.filename is None:
+            raise InputError("The disk is full: what the command prints could not be written.") from error
+        if error.errno is None or error.filename is None:  # of no file, such as a pipe whose reader has gone
+            raise
+        name = cut(" ".join(str(error.filename).split()))
+        raise InputError(f"{name} cannot be used ({error.strerror}): check the path, and who may use it.") from error
 
 
 def _group(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -103,3 +103,12 @@ def test_a_stopped_run_says_what_it_keeps(number, code, sentence):
     assert "run keeps a checkpoint after epoch " in err
     assert "Traceback" not in err
     assert not list(Path("run").rglob(".*"))
+
+
+def test_an_interruption_before_the_command_begins(ckgconv, monkeypatch):
+    def interrupted(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ckgconv.cli.repeat_options", interrupted)
+    code, _, err = ckgconv("info", "zinc")
+    assert (code, err) == (130, f"Interrupted: {processes.GOES_ON}\n")

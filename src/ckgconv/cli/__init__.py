@@ -22,6 +22,7 @@ from ckgconv.cli.search import search_command
 from ckgconv.cli.serve import serve_command
 from ckgconv.cli.study import study_command
 from ckgconv.cli.train import train_command
+from ckgconv.files import explaining_file_errors
 from ckgconv.pairs.memory import explaining_lack_of_memory
 
 app = typer.Typer(
@@ -56,15 +57,22 @@ SHORT = re.compile(r"-[A-Za-z]")
 def main() -> None:
     """Entry point of `ckgconv`."""
     try:
-        with processes.ending_together(), explaining_lack_of_memory("this command"):
+        with processes.ending_together(), explaining_lack_of_memory("this command"), explaining_file_errors():
             app(args=repeat_options(sys.argv[1:]))
     except InputError as error:
         processes.tell(error)
         sys.exit(2)
+    except KeyboardInterrupt:  # before the command began
+        _tell_of_interruption()
+        sys.exit(INTERRUPTED)
     except SystemExit as stop:
         if stop.code == INTERRUPTED:
-            print(f"Interrupted: {processes.GOES_ON}", file=sys.stderr)
+            _tell_of_interruption()
         raise
+
+
+def _tell_of_interruption() -> None:
+    print(f"Interrupted: {processes.GOES_ON}", file=sys.stderr)
 
 
 def repeat_options(arguments: list[str]) -> list[str]:

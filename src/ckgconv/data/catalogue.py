@@ -26,6 +26,7 @@ from ckgconv.data.official import download, mutag
 from ckgconv.data.packed import PackedDataset, from_arrays, join, load_packed, read_arrays, save_packed
 from ckgconv.data.superpixels import NEIGHBOURS, superpixel_edges
 from ckgconv.data.tables import READERS, is_table
+from ckgconv.files import explaining_file_errors
 from ckgconv.recipe import DataRecipe
 from ckgconv.recipe.values import check_recipe
 from ckgconv.registry import Registry, nearest
@@ -83,6 +84,7 @@ def data_folder(given: Path | None) -> Path:
     return home / ".cache" / "ckgconv"
 
 
+@explaining_file_errors()
 def load(recipe: DataRecipe, folder: Path | None = None) -> PackedDataset:
     """The data set of a recipe: a named one, a table, a packed file or a folder of packed files."""
     check_instance("recipe", recipe, DataRecipe, "a DataRecipe, such as DataRecipe('zinc')")

@@ -21,6 +21,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from ckgconv.checks import InputError, require
+from ckgconv.files import explaining_file_errors
 from ckgconv.pairs.memory import free_bytes
 
 Array = NDArray[Any]
@@ -50,8 +51,9 @@ def read_npz(
     path: Path, names: Iterable[str], check: Callable[[Mapping[str, Header]], None] = lambda headers: None
 ) -> dict[str, Array]:
     """The arrays of these names that a file has; `check` sees all their headers before any values are read."""
-    require(path.exists(), f"{path} is not a packed data set, since it does not exist: check the path.")
-    require(path.is_file(), f"{path} is not a packed data set, but a folder or a device: give a .npz file.")
+    with explaining_file_errors():
+        require(path.exists(), f"{path} is not a packed data set, since it does not exist: check the path.")
+        require(path.is_file(), f"{path} is not a packed data set, but a folder or a device: give a .npz file.")
     try:
         with ExitStack() as opened:
             archive = opened.enter_context(zipfile.ZipFile(path))

@@ -9,6 +9,7 @@ from typing import Any
 
 from ckgconv.checks import InputError, require
 from ckgconv.data.table import Table, check_cells, check_names
+from ckgconv.files import explaining_file_errors
 
 BATCH_ROWS = 1024
 MOST_BYTES = 2**30
@@ -17,7 +18,8 @@ MOST_BYTES = 2**30
 def read_parquet(path: Path) -> Table:
     """A table of all rows; their numbers count from 1."""
     arrow = _pyarrow()
-    require(not path.exists() or path.is_file(), f"{path} is a folder or a device: give a parquet file.")
+    with explaining_file_errors():
+        require(not path.exists() or path.is_file(), f"{path} is a folder or a device: give a parquet file.")
     columns: dict[str, list[str]] = {}
     try:
         with arrow.parquet.ParquetFile(path, read_dictionary=_texts(arrow, path)) as file:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ckgconv.checks import InputError, require
+from ckgconv.files import explaining_file_errors
 
 MOST_BYTES = 2**30
 # A million rows that differ in their numbers alone are compressed to a twentieth.
@@ -54,8 +55,9 @@ def opened(path: Path, what: str, errors: str = "strict") -> Iterator[IO[str]]:
 
     `what` it should be: "a CSV"; `errors` as `open` takes it: what happens to bytes that are no UTF-8.
     """
-    require(path.exists(), f"{path} does not exist: give {what}.")
-    require(path.is_file(), f"{path} is a folder or a device: give {what}.")
+    with explaining_file_errors():
+        require(path.exists(), f"{path} does not exist: give {what}.")
+        require(path.is_file(), f"{path} is a folder or a device: give {what}.")
     try:
         with (
             _binary(path) as binary,

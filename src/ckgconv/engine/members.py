@@ -14,7 +14,7 @@ from pydantic import with_config
 
 from ckgconv.checks import InputError, check_instance, require
 from ckgconv.engine.trained import run_folder
-from ckgconv.files import read_text, valid_json, write_text
+from ckgconv.files import explaining_file_errors, read_text, valid_json, write_text
 from ckgconv.recipe.format import FORMAT, MOST_SETTINGS, group_of
 from ckgconv.recipe.values import KEPT, read
 
@@ -29,6 +29,7 @@ class Members:
     members: tuple[str, ...]
 
 
+@explaining_file_errors()
 def is_ensemble(folder: Path | str) -> bool:
     """Whether a folder holds an ensemble."""
     return (Path(folder) / FILE).is_file()

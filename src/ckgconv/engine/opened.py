@@ -17,6 +17,7 @@ from ckgconv.engine.run_data import GivenData, no_data, opened_data
 from ckgconv.engine.saved_state import State, check_tensors, most_bytes
 from ckgconv.engine.setup import make_fabric
 from ckgconv.engine.trained import TRAINED, run_folder
+from ckgconv.files import explaining_file_errors
 from ckgconv.recipe import Recipe
 
 # What finds the data set of a run; None: the network is opened alone.
@@ -53,6 +54,7 @@ def open_network(
     return open_with(run_folder(folder), device, precision, parts_of(given), None)
 
 
+@explaining_file_errors()
 def open_with(folder: Path, device: str, precision: str | None, parts: Parts, find: FindData | None) -> Run:
     """The best network of a run, with the data set that `find` returns."""
     if not folder.is_dir():

@@ -13,7 +13,7 @@ from ckgconv.engine.lock import OF_RUN
 from ckgconv.engine.members import is_ensemble
 from ckgconv.engine.recipe_file import read_recipe
 from ckgconv.engine.record import Record, load_record, read_record
-from ckgconv.files import is_left_behind
+from ckgconv.files import explaining_file_errors, is_left_behind
 from ckgconv.recipe import Recipe
 
 # Tables that training writes beside the run.
@@ -22,11 +22,13 @@ TABLES = ("metrics.csv", "rows.csv")
 FOLDERS = ("checkpoints", "tensorboard")
 
 
+@explaining_file_errors()
 def has_run(folder: Path) -> bool:
     """Whether a folder holds a run to resume."""
     return (folder / "recipe.json").exists()
 
 
+@explaining_file_errors()
 def holds_record(folder: Path) -> bool:
     """Whether a folder holds the record of a run, sound or not."""
     return (folder / "record.json").exists() or bool(checkpoint.stems(folder / "checkpoints"))
@@ -42,6 +44,7 @@ def check_output(path: Path) -> None:
     )
 
 
+@explaining_file_errors()
 def is_free(folder: Path) -> bool:
     """Whether a run may be started in a folder."""
     if not folder.is_dir():

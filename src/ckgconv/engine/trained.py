@@ -10,6 +10,7 @@ one is such a folder in `trained`, and a line here.
 from pathlib import Path
 
 from ckgconv.checks import check_path
+from ckgconv.files import explaining_file_errors
 from ckgconv.recipes.pretraining import PRETRAINED
 from ckgconv.registry import Registry
 
@@ -26,6 +27,7 @@ OURS = {
 TRAINED: Registry[Path] = Registry("trained network", "ckgconv.trained", OURS, kind=Path)
 
 
+@explaining_file_errors()
 def run_folder(what: Path | str) -> Path:
     """The folder of a run that a user names: by its path, or by the name of a trained network where no such path is."""
     check_path("The run", what)
