@@ -286,3 +286,11 @@ def test_graphs_without_nodes_are_kept():
     ours, theirs = from_pyg(graphs).batch(torch.arange(5)), Batch.from_data_list(graphs)
     for name in ("x", "edge_index", "y", "batch", "ptr"):
         assert torch.equal(ours[name], theirs[name])
+
+
+def test_integers_stay_integers_in_a_file(tmp_path):
+    x = torch.tensor([[-1], [2**62 + 1]])
+    counts = {"num_nodes": torch.tensor([2]), "num_edges": torch.tensor([0])}
+    data = from_arrays({**counts, "edge_index": torch.zeros(2, 0, dtype=torch.int64), "x": x})
+    save_packed(data, tmp_path / "d.npz")
+    assert load_packed(tmp_path / "d.npz").x.tolist() == x.tolist()

@@ -37,6 +37,8 @@ def test_targets_of_graphs_and_of_nodes():
         ([graph(), (1, 2)], "Graph 1 is a tuple"),
         ([graph(x=np.ones((3, 2)))], "x of graph 0 is a ndarray, not a tensor"),
         ([graph(x=torch.eye(3).to_sparse())], "give a dense one of numbers"),
+        ([graph(edge_index=torch.ones(2, 4, dtype=torch.bool)), graph()], "edge_index of graph 0 has dtype bool"),
+        ([graph(), graph(edge_index=torch.ones(2, 4))], "edge_index of graph 1 has dtype float32"),
         ([graph(x=torch.ones(3, 2, device="meta"))], "give a dense one of numbers"),
         ([graph(x=torch.ones(3, 2, dtype=torch.complex64))], "give a dense one of numbers"),
         ([graph(x=torch.ones(3, 2, 2))], r"x of graph 0 has shape \[3, 2, 2\]"),
@@ -45,7 +47,7 @@ def test_targets_of_graphs_and_of_nodes():
         ([graph(num_nodes=7)], "x of graph 0 has 3 rows, but its num_nodes is 7"),
         ([graph(num_nodes=2**62)], "its num_nodes is 4611686018427387904"),
         ([graph(edge_index=torch.tensor([0, 1]))], "edge_index of graph 0 has shape"),
-        ([graph(edge_index=torch.zeros(2, 1))], "edge_index has dtype float32"),
+        ([graph(edge_index=torch.zeros(2, 1))], "edge_index of graph 0 has dtype float32"),
         ([graph(edge_index=torch.tensor([[0], [3]]))], "edge_index contains 3 in graph 0"),
         # Together they have as many attributes as edges, but not each.
         ([graph(edge_attr=torch.ones(3)), graph(edge_attr=torch.ones(5))], "edge_attr of graph 0 has shape"),
@@ -68,3 +70,16 @@ def test_masks_are_boolean():
     masks = {f"{name}_mask": torch.tensor([0, 2, 0]) for name in ("train", "val", "test")}
     with pytest.raises(InputError, match=r"train_mask has dtype torch.int64: convert it with .bool"):
         from_pyg_masks(graph(y=torch.ones(3), **masks))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64, torch.int8])
+def test_graphs_may_have_integers_of_other_widths(dtype):
+    edges = graph().edge_index
+    data = from_pyg([graph(edge_index=edges.to(dtype)), graph()])
+    assert data.edge_index.tolist() == torch.cat([edges, edges], dim=1).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_nested_tensors_are_refused():
+    with pytest.raises(InputError, match=r"x of graph 0 is a tensor .* give a dense one of numbers"):
+        from_pyg([graph(x=torch.nested.nested_tensor([torch.ones(2), torch.ones(1)]))])

@@ -107,7 +107,12 @@ def in_numpy(name: str, values: object) -> Array:
     """The values of a tensor, wherever it is, for the checks."""
     if not isinstance(values, Tensor):
         raise InputError(f"{name} is a {type(values).__name__}, not a tensor: convert it with torch.as_tensor.")
-    usable = values.layout == torch.strided and values.dtype in DTYPES and values.device.type != "meta"
+    usable = (
+        not values.is_nested
+        and values.layout == torch.strided
+        and values.dtype in DTYPES
+        and values.device.type != "meta"
+    )
     require(usable, f"{name} is a tensor of {values.dtype} ({values.layout}): give a dense one of numbers.")
     values = values.detach().cpu()
     return (values.float() if values.dtype == torch.bfloat16 else values).numpy()

@@ -286,4 +286,5 @@ def narrowed(array: NDArray[np.generic]) -> NDArray[np.generic]:
     """Integers in the smallest dtype that holds them."""
     if not np.issubdtype(array.dtype, np.integer) or array.size == 0:
         return array
-    return array.astype(np.result_type(np.min_scalar_type(array.min()), np.min_scalar_type(array.max())))
+    found = np.result_type(np.min_scalar_type(array.min()), np.min_scalar_type(array.max()))
+    return array.astype(found) if np.issubdtype(found, np.integer) else array  # no integer is both negative and uint64

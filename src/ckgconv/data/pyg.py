@@ -13,12 +13,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ckgconv.checks import InputError, check_shape, require
-from ckgconv.data.door import in_numpy
+from ckgconv.data.door import in_numpy, signed
 from ckgconv.data.packed import NO_SPLIT, SPLITS, PackedDataset, from_arrays, join
 
 # What the transforms of `ckgconv.pe` write, and a support of the user's own.
 NOT_PACKED = ("pair_index", "pair_encoding", "node_encoding", "support_index")
 OPTIONAL = ("edge_attr", "edge_weight", "pos", "y")
+UNSIGNED = (torch.uint16, torch.uint32, torch.uint64)
 COLUMNS = ("x", "edge_attr")  # where one dimension is read as one column
 
 
@@ -70,9 +71,12 @@ def _tensors(graph: object, number: int) -> dict[str, Tensor]:
 
 
 def _tensor(value: object, name: str, number: int) -> Tensor:
-    in_numpy(f"{name} of graph {number}", value)
+    what = f"{name} of graph {number}"
+    array = signed(what, in_numpy(what, value))  # graphs may have other widths of integers, which torch has to join
+    whole = name != "edge_index" or array.dtype.kind in "iu"
+    require(whole, f"{what} has dtype {array.dtype}: give whole numbers, stored as integers.")
     assert isinstance(value, Tensor)
-    value = value.detach().cpu()
+    value = torch.from_numpy(array) if value.dtype in UNSIGNED else value.detach().cpu()
     if not value.dim():
         value = value.view(1)
     return value.unsqueeze(-1) if name in COLUMNS and value.dim() == 1 else value
