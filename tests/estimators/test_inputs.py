@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ckgconv import InputError
-from ckgconv.estimators.inputs import feature_name, smiles_of, target_names, targets_of, values_of
+from ckgconv.estimators.inputs import feature_name, smiles_of, target_names, targets_of, values_of, weights_of
 
 
 class Column(list):
@@ -100,3 +100,15 @@ def test_values_that_are_no_numbers_are_refused(given, sentence):
 
 def test_values_may_be_unknown():
     assert np.isnan(values_of(np.array([None, 1], dtype=object))).tolist() == [True, False]
+
+
+def test_what_has_no_order_or_a_mask_is_refused():
+    with pytest.raises(InputError, match="X is a set"):
+        smiles_of({"C", "CC"})
+    with pytest.raises(InputError, match="X has masked values"):
+        smiles_of(np.ma.masked_array(["C", "CC"], [True, False]))
+    with pytest.raises(InputError, match="y has masked values"):
+        targets_of(np.ma.masked_array([1.0, 2.0], [True, False]), 2)
+    assert targets_of(np.ma.masked_array([1.0, 2.0]), 2).tolist() == [1, 2]
+    with pytest.raises(InputError, match="sample_weight has masked values"):
+        weights_of(np.ma.masked_array([1.0, 2.0], [True, False]), 2)

@@ -6,7 +6,7 @@ no library of tables is imported. A SMILES that is missing (None, NaN) is an emp
 Legend: M rows, T targets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,9 @@ def smiles_of(X: Any) -> list[str]:
             f"X has shape {list(X.shape)}: {REMEDY}. Reshape your data to one dimension.",
         )
         X = X.reshape(-1)
-    require(isinstance(X, Iterable), f"X is a {type(X).__name__}: {REMEDY}.")
+    ordered = isinstance(X, Iterable) and not isinstance(X, Set)  # rows of y have the order of X
+    require(ordered, f"X is a {type(X).__name__}: {REMEDY}.")
+    _check_unmasked("X", X)
     texts = [_text(each, row) for row, each in enumerate(X)]
     require(bool(texts), f"X has 0 samples (shape=(0,)) while a minimum of 1 is required: {REMEDY}.")
     return texts
@@ -61,6 +63,7 @@ def target_names(y: Any, count: int) -> tuple[str, ...]:
 def targets_of(y: Any, rows: int) -> NDArray[Any]:
     """y as an array [M] or [M, T], of as many rows as X has."""
     require(y is not None, "fit requires y to be passed, but the target y is None: give one target per SMILES.")
+    _check_unmasked("y", y)
     array = np.asarray(y)
     require(array.ndim in (1, 2), f"y has shape {list(array.shape)}: give [M] or [M, T], a row for each SMILES.")
     require(
@@ -95,6 +98,7 @@ def weights_of(sample_weight: Any, rows: int) -> Tensor | None:
     """[M] weights of the rows; None where none were given."""
     if sample_weight is None:
         return None
+    _check_unmasked("sample_weight", sample_weight)
     weights = np.asarray(sample_weight)
     require(
         weights.dtype.kind in "biuf" and weights.shape == (rows,),
@@ -104,6 +108,11 @@ def weights_of(sample_weight: Any, rows: int) -> Tensor | None:
     usable = bool((np.isfinite(weights) & (weights >= 0)).all()) and bool((weights > 0).any())
     require(usable, "sample_weight has negative or infinite values, or zeros only: give weights of at least 0.")
     return torch.from_numpy(weights.astype(np.float32))
+
+
+def _check_unmasked(name: str, values: Any) -> None:
+    """Refuse masked values, from which numpy takes the mask."""
+    require(not np.ma.is_masked(values), f"{name} has masked values: fill them, targets with NaN, or leave rows out.")
 
 
 def _text(value: Any, row: int) -> str:
