@@ -266,7 +266,8 @@ def test_a_network_refuses_impossible_values(changes, words):
         CKGCN(replace(recipe("zinc").model, **changes))
 
 
-def test_the_papers_figure_is_not_shown_beside_another_metric():
+def test_the_papers_figure_is_not_shown_beside_another_metric_or_other_data():
+    assert with_value(recipe("zinc"), "data.name=mine.npz").paper_test == ()
     assert with_value(recipe("zinc"), "training.metric=rmse").paper_test == ()
     assert with_value(recipe("zinc"), "training.metric=mae") == recipe("zinc")
 

@@ -59,8 +59,9 @@ def with_value(recipe: Recipe, assignment: str) -> Recipe:
             f"recipe of that kind instead of {recipe.name!r}."
         )
     changed: Recipe = _changed(recipe, path.split("."), value, path)
-    # The paper's figure is one of the recipe's own metric.
-    return changed if changed.training.metric == recipe.training.metric else replace(changed, paper_test=())
+    # The paper's figure is one of the recipe's own data and metric.
+    same = changed.training.metric == recipe.training.metric and changed.data.name == recipe.data.name
+    return changed if same else replace(changed, paper_test=())
 
 
 def _value(text: str, path: str) -> Any:
