@@ -128,8 +128,7 @@ Written by `python benchmarks/duel.py --page` from the results in `runs`, each o
 its docstring says how to repeat them. ESOL, lipophilicity and Tox21 have three random splits, BBBP and HIV one scaffold
 split, on which methods run with several seeds; every method has the same rows to train, validate and test. All run
 with their defaults. Settings of ckgconv were chosen by validation splits. Eight rows of Tox21, whose SMILES RDKit
-cannot read, are left out. What has fewer runs than the others, or none, such as chemprop on the 41,127 molecules of
-HIV, had no more time.
+cannot read, are left out. The other methods had one run on HIV, since its 41,127 molecules take them up to an hour.
 
 | set | method | runs | RMSE | MAE | ROC-AUC | CPU s |
 |---|---|---|---|---|---|---|"""
