@@ -111,8 +111,8 @@ def test_a_worker_started_in_the_background_is_interrupted_too():
         import time
         from ckgconv.campaigns import worker
         worker.end_with_parent()
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             for _ in range(2000):
                 time.sleep(0.01)
         except KeyboardInterrupt:

@@ -30,7 +30,7 @@ def _checkpoint_every_epoch(monkeypatch):
 def small(name: str = "zinc", **training) -> Recipe:
     chosen = recipe(name)
     depth = {"blocks": 2} if hasattr(chosen.model, "blocks") else {}
-    apart = {"encoding_channels": 3} if getattr(chosen.model, "encoding_channels", 0) else {}
+    apart = {"encoding_channels": 4} if getattr(chosen.model, "encoding_channels", 0) else {}
     model = replace(chosen.model, width=8, steps=3, **depth, **apart)
     settings = {"epochs": 3, "warmup_epochs": 1, "batch_size": 3, **training}
     return replace(chosen, model=model, training=replace(chosen.training, **settings))

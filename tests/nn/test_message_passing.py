@@ -11,6 +11,7 @@ from torch_geometric.nn import GCNConv
 
 from ckgconv import InputError, recipe
 from ckgconv.nn.message_passing import MessagePassing
+from ckgconv.nn.node_input import with_drawn_signs
 from ckgconv.recipe import AttributeRecipe, HeadRecipe, MessagePassingRecipe
 
 pytestmark = pytest.mark.usefixtures("double")
@@ -130,7 +131,7 @@ def test_signs_of_eigenvectors_are_drawn_for_each_graph_in_training():
     batch = model.prepare(molecules(*sizes))
     found = set()
     for _ in range(40):
-        flipped = model._flipped(batch).split(sizes)
+        flipped = with_drawn_signs(batch, 3).split(sizes)
         for own, other in zip(batch.node_encoding.split(sizes), flipped, strict=True):
             signs = (own * other).sum(0).sign()
             assert torch.equal(other, own * signs)
