@@ -72,7 +72,8 @@ def made(value: Any) -> Any:
     wide = torch.tensor(values, dtype=torch.float64 if any(isinstance(each, float) for each in values) else torch.int64)
     result = wide.to(dtype).reshape(value["shape"])
     layout = value.get("layout", "strided")
-    if layout == "sparse" and result.dim() == 2 and not dtype.is_complex:
+    # Torch makes no other sparse tensors.
+    if layout == "sparse" and result.dim() == 2 and not dtype.is_complex and dtype != torch.uint32:
         return result.to_sparse()
     if layout == "grad" and dtype.is_floating_point:
         return result.requires_grad_()
