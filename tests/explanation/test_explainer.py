@@ -130,6 +130,14 @@ def test_members_read_a_molecule_once(monkeypatch):
     assert both("CCC=O", [7.0, 1.0]).atoms == first.atoms
 
 
+def test_recipes_with_lists_and_what_is_no_text():
+    recipe = small_recipe(("y", "z"))
+    run = run_of(replace(recipe, data=replace(recipe.data, targets=["y", "z"])))
+    assert explain(run, "CCO") == explain(run_of(recipe), "CCO")
+    with pytest.raises(InputError, match=r"The SMILES is \['CCO'\]: give a text"):
+        explain(run, ["CCO"])
+
+
 def test_own_columns_have_to_be_given_and_the_same():
     run = with_columns()
     for features in (None, [7.0], [7.0, 1.0, 2.0]):

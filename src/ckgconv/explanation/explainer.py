@@ -13,13 +13,12 @@ Legend: n atoms, b bonds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 
 import torch
 
 from ckgconv.checks import InputError, check_choice, require
-from ckgconv.data.molecules import Featuriser, read_smiles
+from ckgconv.data.molecules import read_smiles
 from ckgconv.data.packed import PackedDataset
 from ckgconv.data.tables import pack_molecules
 from ckgconv.engine.members import member_folders
@@ -29,7 +28,6 @@ from ckgconv.engine.predict_molecules import featuriser_of, predict_smiles
 from ckgconv.engine.run import Run
 from ckgconv.explanation.inputs import Inputs, network_of
 from ckgconv.explanation.methods import ADDS_UP, METHODS, Method, contributions
-from ckgconv.recipe import DataRecipe
 from ckgconv.registry import nearest
 
 # Of Σ |contributions|: where the integral of a network with kinks is less exact, its sum is not said to add up.
@@ -111,6 +109,7 @@ class Explainer:
                 f"{run.folder} predicts other targets than {self.runs[0].folder}: explain runs of the same targets.",
             )
         self.networks = [network_of(run) for run in self.runs]
+        self._last: tuple[tuple[object, ...], PackedDataset] | None = None  # how a molecule was read, and the molecule
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -131,11 +130,21 @@ class Explainer:
     ) -> Inputs:
         """The prediction of one run as a function of the embedded molecule; of the first output where none is named."""
         run = self.runs[member]
-        molecule = _read(smiles, featuriser_of(run), run.recipe.data, tuple(map(float, features or ())))
+        molecule = self._read(run, smiles, tuple(map(float, features or ())))
         known = bool((molecule.x < torch.tensor(run.recipe.model.node.sizes)).all())
         output = self.outputs[0] if target is None else target
         require(known, f"{smiles!r} has an atom of a type that does not occur in the training data.")
         return Inputs(self.networks[member], run, molecule, output)
+
+    def _read(self, run: Run, smiles: str, values: tuple[float, ...]) -> PackedDataset:
+        """A data set of one molecule; members read it in the same way, one after the other."""
+        featuriser, recipe = featuriser_of(run), run.recipe.data
+        # Compared, not hashed: a recipe from Python may have lists.
+        how, last = (smiles, featuriser, recipe, values), self._last
+        if last is None or last[0] != how:
+            molecule = replace(read_smiles(smiles, featuriser, recipe.most_atoms), values=values)
+            last = self._last = how, pack_molecules([molecule], recipe=recipe)
+        return last[1]
 
     def _most_probable(self, smiles: str, features: Sequence[float] | None) -> int:
         """The class with the largest mean probability; the first one where the molecule cannot be predicted."""
@@ -178,13 +187,6 @@ def explain(
 
 def _opened(what: Run | Path | str) -> list[Run]:
     return [what] if isinstance(what, Run) else [open_network(folder) for folder in member_folders(what)]
-
-
-@lru_cache(maxsize=1)
-def _read(smiles: str, featuriser: Featuriser, recipe: DataRecipe, values: tuple[float, ...]) -> PackedDataset:
-    """A data set of one molecule; members read it in the same way, one after the other."""
-    molecule = replace(read_smiles(smiles, featuriser, recipe.most_atoms), values=values)
-    return pack_molecules([molecule], recipe=recipe)
 
 
 def mean_of(members: Sequence[Explanation]) -> Explanation:
