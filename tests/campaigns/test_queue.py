@@ -237,6 +237,8 @@ def test_a_line_is_read_once_it_is_whole(tmp_path):
     log.write_text("note: one\nnote: two\n")
     assert beginning.news() == ["two"]
     assert not beginning.over
+    log.unlink()
+    assert beginning.news() == []
 
 
 def test_missing_data_is_fetched_once(tmp_path, monkeypatch):

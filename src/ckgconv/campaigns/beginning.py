@@ -32,7 +32,7 @@ class Beginning:
 
     def _lines(self) -> list[str]:
         """Whole lines alone: a worker may be in the middle of one."""
-        if self.over:
+        if self.over or not self.log.exists():  # somebody may clear logs, which hold no state
             return []
         with self.log.open("rb") as file:
             file.seek(self.place)
