@@ -21,6 +21,7 @@ def test_they_are_the_eigenvectors_of_every_graph():
     graphs = packed((5, PATH), (9, random_edges(9, 14, 2)), (1, torch.zeros(2, 0, dtype=torch.int64)))
     found = eigenvectors(graphs, 6)
     assert found.shape == (15, 6)
+    assert found.is_contiguous()
     start = 0
     for number, size in enumerate(sizes):
         matrix = laplacian(graphs)[number, :size, :size]

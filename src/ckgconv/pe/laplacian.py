@@ -37,7 +37,8 @@ def eigenvectors(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = N
         steps: K.
         dtype: of the result; by default that of the edge weights, or torch's default.
     """
-    return spectrum(graphs, steps, dtype)[:, :steps]
+    # A compiled network reads rows of K channels, and batches that are kept do not keep eigenvalues.
+    return spectrum(graphs, steps, dtype)[:, :steps].contiguous()
 
 
 def spectrum(graphs: PackedGraphs, steps: int, dtype: torch.dtype | None = None) -> Tensor:
