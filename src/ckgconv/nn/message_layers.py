@@ -22,6 +22,7 @@ from ckgconv.checks import require
 from ckgconv.graphs import GraphBatch
 from ckgconv.nn.gated_gcn import GatedGCNLayer
 from ckgconv.nn.linear import Linear
+from ckgconv.nn.node_attention import check_heads
 from ckgconv.recipe import MessagePassingRecipe
 
 # PNA scales by log(d + 1) over its mean. The mean is that of molecules, degrees 1 to 3, whatever the data: another one
@@ -80,10 +81,7 @@ class GATv2Layer(nn.Module):
 
     def __init__(self, width: int, heads: int, reads_edges: bool) -> None:
         super().__init__()
-        require(
-            width % heads == 0,
-            f"model.heads is {heads}, which does not divide model.width = {width}: choose a divisor.",
-        )
+        check_heads("heads", heads, width)
         self.reads_edges = reads_edges
         edge_dim = width if reads_edges else None
         self.layer = GATv2Conv(width, width // heads, heads, add_self_loops=False, edge_dim=edge_dim)

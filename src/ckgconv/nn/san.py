@@ -26,7 +26,7 @@ from ckgconv.nn.encoders import attribute_encoder
 from ckgconv.nn.graph_model import GraphModel
 from ckgconv.nn.head import make_relu_head
 from ckgconv.nn.linear import Linear
-from ckgconv.nn.node_attention import check_stored
+from ckgconv.nn.node_attention import check_heads, check_stored
 from ckgconv.nn.node_input import orders, with_drawn_signs
 from ckgconv.nn.norm import WeightedBatchNorm
 from ckgconv.nn.spectral_encoder import SpectralEncoder
@@ -156,10 +156,7 @@ def check_san(recipe: SANRecipe) -> None:
         "model.edge.kind is 'none', but scores of a SAN are products with attributes of edges: set it to 'constant' "
         "where edges have none.",
     )
-    require(
-        recipe.width % recipe.heads == 0,
-        f"model.heads is {recipe.heads}, which does not divide model.width = {recipe.width}: choose a divisor.",
-    )
+    check_heads("heads", recipe.heads, recipe.width)
     require(
         recipe.encoding_channels < recipe.width,
         f"model.encoding_channels is {recipe.encoding_channels}, which leaves none of model.width = {recipe.width} to "
